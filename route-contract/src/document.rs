@@ -1,0 +1,342 @@
+//! Strict TOML: a file is read into the one struct that describes its table, and every fault in it is
+//! reported in one run, each with its place.
+//!
+//! `serde` stops at the first fault. Here the entry that holds the fault is taken out and the file is
+//! read again, until nothing is left to complain about; so the structs stay plain `serde` structs with
+//! `deny_unknown_fields`, and no key is written twice.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue};
+
+use crate::diagnostic::{Diagnostic, Place, Source, did_you_mean};
+
+/// The largest file that is read, in bytes.
+pub const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// The most faults of one file that are reported.
+const MAX_FAULTS: usize = 50;
+
+/// The codes under which the faults of one kind of file are reported.
+#[derive(Clone, Copy, Debug)]
+pub struct Codes {
+    /// The file cannot be read, is too large, or is not UTF-8.
+    pub unreadable: &'static str,
+    /// Not TOML.
+    pub syntax: &'static str,
+    /// A key that the table does not have.
+    pub unknown_key: &'static str,
+    /// A key that the table needs is missing.
+    pub missing_key: &'static str,
+    /// A value of the wrong type or out of range.
+    pub invalid_value: &'static str,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// One diagnostic when it cannot be opened, is over [`MAX_FILE_BYTES`], or is not UTF-8.
+pub fn read_file(path: &Path, codes: &Codes) -> Result<Arc<Source>, Diagnostic> {
+    use std::io::Read as _;
+    let name = path.display().to_string();
+    let unreadable = |why: String| Diagnostic::error(codes.unreadable, format!("cannot read `{name}`: {why}"));
+    let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(error.to_string()))?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(unreadable(format!("larger than {} MiB", MAX_FILE_BYTES >> 20)));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source::new(name, text)),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            Err(unreadable(format!("not UTF-8 at byte {at}")))
+        }
+    }
+}
+
+/// Parses TOML, reporting every syntax fault.
+///
+/// # Errors
+/// All syntax faults, duplicate keys among them.
+pub fn parse<'s>(source: &'s Arc<Source>, codes: &Codes) -> Result<Spanned<DeTable<'s>>, Vec<Diagnostic>> {
+    let (table, errors) = DeTable::parse_recoverable(&source.text);
+    if errors.is_empty() {
+        return Ok(table);
+    }
+    Err(errors
+        .iter()
+        .take(MAX_FAULTS)
+        .map(|error| {
+            let mut diagnostic = Diagnostic::error(codes.syntax, sentence(error.message()));
+            if let Some(span) = error.span() {
+                diagnostic = diagnostic.at(Place::new(source, span));
+            }
+            diagnostic
+        })
+        .collect())
+}
+
+/// Reads a parsed table into `T`, reporting every fault.
+///
+/// # Errors
+/// All faults: unknown and missing keys, wrong types, values that `T` refuses.
+pub fn deserialize<T: DeserializeOwned>(
+    table: Spanned<DeTable<'_>>,
+    source: &Arc<Source>,
+    codes: &Codes,
+) -> Result<T, Vec<Diagnostic>> {
+    let mut table = table;
+    let mut faults: Vec<Diagnostic> = Vec::new();
+    // Keys that were taken out because of a fault: that they are missing now is no fault of the file's.
+    let mut removed: Vec<Removed> = Vec::new();
+    loop {
+        match T::deserialize(toml::de::Deserializer::from(table.clone())) {
+            Ok(value) if faults.is_empty() => return Ok(value),
+            Ok(_) => return Err(faults),
+            Err(error) => {
+                let fault = Fault::from(&error, codes);
+                let span = error.span().unwrap_or(table.span());
+                let follows = fault
+                    .missing
+                    .as_ref()
+                    .is_some_and(|key| removed.iter().any(|gone| gone.key == *key && gone.table == span));
+                if !follows {
+                    faults.push(fault.diagnostic.at(Place::new(source, span.clone())));
+                }
+                if faults.len() >= MAX_FAULTS {
+                    return Err(faults);
+                }
+                let keep_table = fault.missing.is_none();
+                let own = table.span();
+                match remove_entry(table.get_mut(), own, &span, keep_table) {
+                    Some(entry) => removed.push(entry),
+                    None => return Err(faults),
+                }
+            }
+        }
+    }
+}
+
+/// Parses a source and reads it into `T`, reporting every fault.
+///
+/// # Errors
+/// See [`parse`] and [`deserialize`].
+pub fn load<T: DeserializeOwned>(source: &Arc<Source>, codes: &Codes) -> Result<T, Vec<Diagnostic>> {
+    deserialize(parse(source, codes)?, source, codes)
+}
+
+struct Fault {
+    diagnostic: Diagnostic,
+    missing: Option<String>,
+}
+
+impl Fault {
+    /// `serde` has no error kinds, only texts; these forms are its derive's own and are pinned by tests.
+    fn from(error: &toml::de::Error, codes: &Codes) -> Self {
+        let message = error.message();
+        if let Some(rest) = message.strip_prefix("unknown field `") {
+            let (key, rest) = rest.split_once('`').unwrap_or((rest, ""));
+            let expected: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
+            let mut diagnostic = Diagnostic::error(codes.unknown_key, format!("unknown key `{key}`"));
+            diagnostic = match did_you_mean(key, expected.iter().copied()) {
+                Some(meant) => diagnostic.with_help(format!("did you mean `{meant}`?")),
+                None if expected.is_empty() => diagnostic,
+                None => diagnostic.with_help(format!("the keys here are {}", listed(&expected))),
+            };
+            return Self {
+                diagnostic,
+                missing: None,
+            };
+        }
+        if let Some(key) = message
+            .strip_prefix("missing field `")
+            .and_then(|rest| rest.strip_suffix('`'))
+        {
+            return Self {
+                diagnostic: Diagnostic::error(codes.missing_key, format!("the key `{key}` is missing")),
+                missing: Some(key.to_owned()),
+            };
+        }
+        Self {
+            diagnostic: Diagnostic::error(codes.invalid_value, sentence(message)),
+            missing: None,
+        }
+    }
+}
+
+/// An entry that was taken out: its key, and the span of the table it stood in.
+struct Removed {
+    table: Range<usize>,
+    key: String,
+}
+
+/// Takes out the innermost entry that holds `span`. `keep_table` is false when the table itself is at
+/// fault (a key is missing in it): then the table goes.
+fn remove_entry(table: &mut DeTable<'_>, own: Range<usize>, span: &Range<usize>, keep_table: bool) -> Option<Removed> {
+    let key = table
+        .iter()
+        .find(|(key, value)| holds(&key.span(), span) || reaches(value, span))
+        .map(|(key, _)| key.clone())?;
+    if let Some(value) = table.get_mut(&key)
+        && !holds(&key.span(), span)
+        && let Some(inner) = remove_inside(value, span, keep_table)
+    {
+        return Some(inner);
+    }
+    table.remove(&key);
+    Some(Removed {
+        table: own,
+        key: key.into_inner().into_owned(),
+    })
+}
+
+fn remove_inside(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>, keep_table: bool) -> Option<Removed> {
+    let own = value.span();
+    match value.get_mut() {
+        DeValue::Table(table) => {
+            if !keep_table && own == *span {
+                return None;
+            }
+            remove_entry(table, own, span, keep_table)
+        }
+        DeValue::Array(array) => {
+            let index = array.iter().position(|element| reaches(element, span))?;
+            let element = array.get_mut(index)?;
+            if let Some(inner) = remove_inside(element, span, keep_table) {
+                return Some(inner);
+            }
+            *array = std::mem::replace(array, DeArray::new())
+                .into_iter()
+                .enumerate()
+                .filter_map(|(at, element)| (at != index).then_some(element))
+                .collect();
+            Some(Removed {
+                table: own,
+                key: String::new(),
+            })
+        }
+        _ => None,
+    }
+}
+
+fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+/// Whether the span lies in the value or in anything below it: the span of a table that has headers
+/// covers its header alone.
+fn reaches(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> bool {
+    if holds(&value.span(), span) {
+        return true;
+    }
+    match value.get_ref() {
+        DeValue::Table(table) => table
+            .iter()
+            .any(|(key, value)| holds(&key.span(), span) || reaches(value, span)),
+        DeValue::Array(array) => array.iter().any(|element| reaches(element, span)),
+        _ => false,
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// One line, no full stop.
+fn sentence(message: &str) -> String {
+    message.trim().trim_end_matches('.').replace('\n', "; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    const CODES: Codes = Codes {
+        unreadable: "T0",
+        syntax: "T1",
+        unknown_key: "T2",
+        missing_key: "T3",
+        invalid_value: "T4",
+    };
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct Outer {
+        version: u32,
+        #[serde(default)]
+        item: Vec<Item>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[allow(dead_code)]
+    struct Item {
+        name: String,
+        #[serde(default)]
+        tags: Vec<String>,
+    }
+
+    fn faults(text: &str) -> Vec<(String, String)> {
+        let source = Source::new("t.toml", text);
+        load::<Outer>(&source, &CODES)
+            .unwrap_err()
+            .iter()
+            .map(|d| {
+                let place = d.place.as_ref().map(ToString::to_string).unwrap_or_default();
+                (format!("{} {place}", d.code), d.message.clone())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn all_faults_of_a_file_are_reported_in_one_run() {
+        let found = faults(
+            "version = \"one\"\nextra = 1\n[[item]]\nname = 3\n[[item]]\nnam = \"x\"\n[[item]]\nname = \"y\"\ntags = [1, \"a\", 2]\n",
+        );
+        let codes: Vec<&str> = found.iter().map(|(code, _)| code.as_str()).collect();
+        for expected in [
+            "T2 t.toml:2:1",
+            "T4 t.toml:1:11",
+            "T4 t.toml:4:8",
+            "T2 t.toml:6:1",
+            "T3 t.toml:5:1",
+            "T4 t.toml:9:9",
+            "T4 t.toml:9:17",
+        ] {
+            assert!(codes.contains(&expected), "{expected} not in {found:#?}");
+        }
+        assert_eq!(codes.len(), 7, "{found:#?}");
+    }
+
+    #[test]
+    fn syntax_faults_and_duplicate_keys_have_places() {
+        let found = faults("version = 1\nversion = 2\nitem = [\n");
+        assert!(
+            found
+                .iter()
+                .any(|(place, message)| place == "T1 t.toml:2:1" && message.contains("duplicate")),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_missing_key_names_itself() {
+        assert_eq!(
+            faults(""),
+            [("T3 t.toml:1:1".to_owned(), "the key `version` is missing".to_owned())]
+        );
+    }
+}
