@@ -1,0 +1,259 @@
+//! `gateway.toml`: how this deployment serves the contract.
+//!
+//! One struct stands for one table, so a key is written once: here. Values are parsed once, into types
+//! that are valid from then on.
+
+mod duration;
+mod endpoint;
+mod size;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+pub use duration::Duration;
+pub use endpoint::UpstreamUrl;
+pub use size::Size;
+
+/// The whole file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The contract file; a relative path is taken from the folder of this file.
+    pub contract: PathBuf,
+    /// Worker threads; left out, one for each core.
+    pub threads: Option<NonZeroUsize>,
+    /// Where the gateway listens.
+    pub listen: Listen,
+    /// Readiness paths on the public listener; left out, readiness is answered on the admin listener alone.
+    #[serde(default)]
+    pub readiness: PublicReadiness,
+    /// Whose `X-Forwarded-*` and `X-Request-Id` headers are believed.
+    #[serde(default)]
+    pub forwarded: Forwarded,
+    /// Limits on what a client may send and hold.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The access log.
+    #[serde(default)]
+    pub log: Log,
+    /// One table for each family that the contract forwards, by the family's name.
+    #[serde(default)]
+    pub upstream: BTreeMap<String, Upstream>,
+}
+
+/// Addresses to listen on.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listen {
+    /// The address for traffic.
+    pub public: SocketAddr,
+    /// The address for readiness, metrics and administration. It is not authenticated, so it defaults to
+    /// loopback: `127.0.0.1:9901`.
+    #[serde(default = "Listen::default_admin")]
+    pub admin: SocketAddr,
+}
+
+impl Listen {
+    fn default_admin() -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 9901))
+    }
+}
+
+/// Paths on the public listener that the gateway answers itself. The contract must not own them.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublicReadiness {
+    /// Answers like the admin listener's `/livez`.
+    pub live: Option<String>,
+    /// Answers like the admin listener's `/readyz`, and below it like `/readyz/{family}`.
+    pub ready: Option<String>,
+}
+
+/// Trust in what a client says about itself.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forwarded {
+    /// Networks of proxies in front of the gateway. From any other peer, `X-Forwarded-For`, `-Proto`,
+    /// `-Host` and `X-Request-Id` are replaced.
+    #[serde(default)]
+    pub trusted: Vec<IpNet>,
+}
+
+/// What one client may send and hold.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Open connections on the public listener; more wait in the kernel's queue. 1 to 1,000,000.
+    pub connections: usize,
+    /// Bytes of a request target (path and query); more is 414. Up to 60 KiB.
+    pub target: Size,
+    /// Bytes of a request head; more is 431. Up to 1 MiB.
+    pub head: Size,
+    /// Header lines of a request; more is 431. 1 to 256.
+    pub headers: usize,
+    /// Bytes of a request body; more is 413. `0B` means that no body is allowed.
+    pub body: Size,
+    /// From the accepted connection, or the first byte of a later request, to the end of the head; then 408.
+    pub head_timeout: Duration,
+    /// Silence between requests on one connection; then it is closed.
+    pub idle_timeout: Duration,
+    /// Silence of a client while it sends a body or takes an answer; then 408, or the connection is closed.
+    pub client_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            target: Size::kibibytes(16),
+            head: Size::kibibytes(64),
+            headers: 100,
+            body: Size::mebibytes(1024),
+            head_timeout: Duration::seconds(10),
+            idle_timeout: Duration::seconds(60),
+            client_timeout: Duration::seconds(30),
+        }
+    }
+}
+
+/// The access log.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// Whether each request leaves a JSON line on standard output.
+    pub access: bool,
+    /// The least level of the gateway's own messages: `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: Level,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            access: true,
+            level: Level::Info,
+        }
+    }
+}
+
+/// A level of the gateway's own messages.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Failures that need a person.
+    Error,
+    /// Failures that the gateway has dealt with.
+    Warn,
+    /// Start, stop, readiness changes.
+    Info,
+    /// Detail for a developer.
+    Debug,
+    /// All there is.
+    Trace,
+}
+
+/// How one family is served.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Upstream {
+    /// `http://host:port`, without path, query or credentials.
+    pub url: UpstreamUrl,
+    /// False switches the family off: its paths stay its own and are answered 503 `unavailable`.
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    /// Whether the overall verdict of `/readyz` waits for this family.
+    #[serde(default = "yes")]
+    pub required: bool,
+    /// The readiness probe: a path, a table, or `false` for none (ready until connections fail).
+    #[serde(default)]
+    pub ready: Ready,
+    /// To connect to the upstream; then 502.
+    #[serde(default = "Upstream::default_connect_timeout")]
+    pub connect_timeout: Duration,
+    /// Silence of the upstream before its answer begins and between parts of it; then 504.
+    #[serde(default = "Upstream::default_response_timeout")]
+    pub response_timeout: Duration,
+    /// How long an unused connection is kept; shorter than the upstream's own.
+    #[serde(default = "Upstream::default_idle_timeout")]
+    pub idle_timeout: Duration,
+    /// Requests in flight to this family; more is 503 `overloaded`. 1 to 1,000,000.
+    #[serde(default = "Upstream::default_in_flight")]
+    pub in_flight: usize,
+}
+
+impl Upstream {
+    fn default_connect_timeout() -> Duration {
+        Duration::seconds(5)
+    }
+    fn default_response_timeout() -> Duration {
+        Duration::seconds(60)
+    }
+    fn default_idle_timeout() -> Duration {
+        Duration::seconds(30)
+    }
+    fn default_in_flight() -> usize {
+        1024
+    }
+}
+
+/// The readiness probe of one family.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Ready {
+    /// `false`: never probed. `true` is refused when the file is checked.
+    Switch(bool),
+    /// A path, with the default schedule.
+    Path(String),
+    /// A path and a schedule.
+    Probe(Probe),
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self::Path(Probe::DEFAULT_PATH.to_owned())
+    }
+}
+
+/// A readiness probe and its schedule.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probe {
+    /// The target of the probe's GET request, query included.
+    pub path: String,
+    /// From one probe's start to the next one's; a tenth of it is jitter.
+    #[serde(default = "Probe::default_interval")]
+    pub interval: Duration,
+    /// For the whole probe, connection and answer.
+    #[serde(default = "Probe::default_timeout")]
+    pub timeout: Duration,
+    /// Successes in a row that make a family ready again. 1 to 100.
+    #[serde(default = "Probe::default_rise")]
+    pub rise: u32,
+    /// Failures in a row that make it not ready. 1 to 100.
+    #[serde(default = "Probe::default_fall")]
+    pub fall: u32,
+}
+
+impl Probe {
+    const DEFAULT_PATH: &str = "/readyz";
+    fn default_interval() -> Duration {
+        Duration::seconds(2)
+    }
+    fn default_timeout() -> Duration {
+        Duration::seconds(1)
+    }
+    fn default_rise() -> u32 {
+        2
+    }
+    fn default_fall() -> u32 {
+        3
+    }
+}
+
+fn yes() -> bool {
+    true
+}
