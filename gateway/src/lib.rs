@@ -1,1 +1,3 @@
+//! An edge gateway that serves a proved route contract.
 
+pub mod config;

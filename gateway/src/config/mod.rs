@@ -1,11 +1,19 @@
 //! `gateway.toml`: how this deployment serves the contract.
 //!
 //! One struct stands for one table, so a key is written once: here. Values are parsed once, into types
-//! that are valid from then on.
+//! that are valid from then on. [`load()`] reads a file into them and [`check()`] finds what is wrong between
+//! them and with the contract; [`effective`] shows the result with every default and origin.
 
+mod check;
+mod codes;
 mod duration;
+pub mod effective;
 mod endpoint;
+mod load;
+mod places;
+mod readiness;
 mod size;
+mod variables;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,9 +23,14 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-pub use duration::Duration;
-pub use endpoint::UpstreamUrl;
-pub use size::Size;
+pub use check::check;
+pub use codes::{DOCUMENT, TABLE};
+pub use duration::{Duration, DurationError};
+pub use endpoint::{Host, UpstreamUrl, UpstreamUrlError};
+pub use load::{Loaded, load, load_source};
+pub use readiness::{Probe, Ready};
+pub use size::{Size, SizeError};
+pub use variables::Environment;
 
 /// The whole file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -56,6 +69,10 @@ pub struct Listen {
     /// loopback: `127.0.0.1:9901`.
     #[serde(default = "Listen::default_admin")]
     pub admin: SocketAddr,
+    /// Says that an admin address beyond loopback is meant, as where an orchestrator probes it from outside;
+    /// left out, `gateway check` warns of such an address.
+    #[serde(default)]
+    pub expose_admin: bool,
 }
 
 impl Listen {
@@ -197,60 +214,6 @@ impl Upstream {
     }
     fn default_in_flight() -> usize {
         1024
-    }
-}
-
-/// The readiness probe of one family.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(untagged)]
-pub enum Ready {
-    /// `false`: never probed. `true` is refused when the file is checked.
-    Switch(bool),
-    /// A path, with the default schedule.
-    Path(String),
-    /// A path and a schedule.
-    Probe(Probe),
-}
-
-impl Default for Ready {
-    fn default() -> Self {
-        Self::Path(Probe::DEFAULT_PATH.to_owned())
-    }
-}
-
-/// A readiness probe and its schedule.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Probe {
-    /// The target of the probe's GET request, query included.
-    pub path: String,
-    /// From one probe's start to the next one's; a tenth of it is jitter.
-    #[serde(default = "Probe::default_interval")]
-    pub interval: Duration,
-    /// For the whole probe, connection and answer.
-    #[serde(default = "Probe::default_timeout")]
-    pub timeout: Duration,
-    /// Successes in a row that make a family ready again. 1 to 100.
-    #[serde(default = "Probe::default_rise")]
-    pub rise: u32,
-    /// Failures in a row that make it not ready. 1 to 100.
-    #[serde(default = "Probe::default_fall")]
-    pub fall: u32,
-}
-
-impl Probe {
-    const DEFAULT_PATH: &str = "/readyz";
-    fn default_interval() -> Duration {
-        Duration::seconds(2)
-    }
-    fn default_timeout() -> Duration {
-        Duration::seconds(1)
-    }
-    fn default_rise() -> u32 {
-        2
-    }
-    fn default_fall() -> u32 {
-        3
     }
 }
 

@@ -1,0 +1,133 @@
+//! The codes of all findings about a gateway's configuration. `docs/gateway-codes.md` is their table.
+
+use route_contract::document::Codes;
+
+/// Faults that the strict reading of TOML finds.
+pub const DOCUMENT: Codes = Codes {
+    unreadable: "GW0101",
+    syntax: "GW0102",
+    unknown_key: "GW0103",
+    missing_key: "GW0104",
+    invalid_value: "GW0105",
+};
+
+/// A variable that is not set and has no default.
+pub const VARIABLE_UNSET: &str = "GW0106";
+/// A variable that is set to nothing or to blanks, or is not UTF-8.
+pub const VARIABLE_BLANK: &str = "GW0107";
+/// `${` that is not closed, nested, or without a valid name.
+pub const VARIABLE_FORM: &str = "GW0108";
+
+/// A number or size out of its range.
+pub const OUT_OF_RANGE: &str = "GW0201";
+/// A forwarded family without its `[upstream]` table.
+pub const UPSTREAM_MISSING: &str = "GW0202";
+/// An `[upstream]` table for a family that the contract does not have.
+pub const UPSTREAM_UNKNOWN: &str = "GW0203";
+/// An `[upstream]` table for a family with `serve = "never"`.
+pub const UPSTREAM_NEVER: &str = "GW0204";
+/// A probe's target that is not an absolute path.
+pub const PROBE_TARGET: &str = "GW0205";
+/// A public readiness path that is not an absolute, plain path.
+pub const READINESS_PATH: &str = "GW0206";
+/// A public readiness path that the contract claims.
+pub const READINESS_CLAIMED: &str = "GW0207";
+/// Two public readiness paths that answer to the same request.
+pub const READINESS_TWICE: &str = "GW0208";
+/// One address for both listeners.
+pub const SAME_ADDRESS: &str = "GW0209";
+/// The admin listener is open beyond this machine (a warning).
+pub const ADMIN_EXPOSED: &str = "GW0210";
+/// A contract that forwards nothing.
+pub const NOTHING_FORWARDED: &str = "GW0211";
+
+/// Each code with what it says.
+pub const TABLE: &[(&str, &str)] = &[
+    (
+        DOCUMENT.unreadable,
+        "The file cannot be read, is larger than 64 MiB, or is not UTF-8.",
+    ),
+    (DOCUMENT.syntax, "The file is not TOML, or names a key or table twice."),
+    (DOCUMENT.unknown_key, "A table holds a key that it does not have."),
+    (DOCUMENT.missing_key, "A table lacks a key that it needs."),
+    (
+        DOCUMENT.invalid_value,
+        "A value has the wrong type or form; for durations, sizes and URLs the text says which rule it breaks.",
+    ),
+    (
+        VARIABLE_UNSET,
+        "A `${VAR}` names a variable that is not set; set it, or write `${VAR:-default}`.",
+    ),
+    (
+        VARIABLE_BLANK,
+        "A `${VAR}` names a variable that is set to nothing or to blanks, or whose value is not UTF-8.",
+    ),
+    (
+        VARIABLE_FORM,
+        "A `${` is not closed, holds another `${`, or its name is not letters, digits and underscores.",
+    ),
+    (OUT_OF_RANGE, "A number or size is outside the range of its key."),
+    (
+        UPSTREAM_MISSING,
+        "The contract forwards a family that has no `[upstream.NAME]` table.",
+    ),
+    (
+        UPSTREAM_UNKNOWN,
+        "An `[upstream.NAME]` table names no family of the contract.",
+    ),
+    (
+        UPSTREAM_NEVER,
+        "An `[upstream.NAME]` table names a family with `serve = \"never\"`, to which nothing is forwarded.",
+    ),
+    (
+        PROBE_TARGET,
+        "The target of a probe is not an absolute path of visible ASCII characters.",
+    ),
+    (
+        READINESS_PATH,
+        "A public readiness path is not an absolute path of plain segments.",
+    ),
+    (
+        READINESS_CLAIMED,
+        "A public readiness path, or one below it, is claimed by a family of the contract.",
+    ),
+    (
+        READINESS_TWICE,
+        "Two public readiness paths answer to the same request.",
+    ),
+    (SAME_ADDRESS, "The public and the admin listener have the same address."),
+    (
+        ADMIN_EXPOSED,
+        "The admin listener, which is not authenticated, is open beyond this machine (a warning).",
+    ),
+    (
+        NOTHING_FORWARDED,
+        "The contract forwards no family, so there is nothing to serve.",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::TABLE;
+
+    #[test]
+    fn the_documented_table_is_this_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/gateway-codes.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let documented: Vec<(&str, &str)> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| GW"))
+            .filter_map(|rest| rest.trim_end_matches(" |").split_once(" | "))
+            .collect();
+        let expected: Vec<(&str, &str)> = TABLE
+            .iter()
+            .map(|(code, text)| (code.trim_start_matches("GW"), *text))
+            .collect();
+        assert_eq!(documented, expected);
+    }
+
+    #[test]
+    fn codes_are_unique_and_in_order() {
+        assert!(TABLE.is_sorted_by(|left, right| left.0 < right.0));
+    }
+}

@@ -1,0 +1,1 @@
+//! The effective configuration: every value, defaults filled in, and where it came from.
