@@ -1,3 +1,4 @@
 //! An edge gateway that serves a proved route contract.
 
 pub mod config;
+pub mod listen;

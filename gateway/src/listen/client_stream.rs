@@ -1,0 +1,137 @@
+//! A connection lent to Pingora for one request.
+//!
+//! Pingora drops its stream wherever a request ends, so the connection would be gone with whatever the client still
+//! has to read of the answer. A [`ClientStream`] returns the connection to its owner instead, however it is dropped.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use pingora::protocols::raw_connect::ProxyDigest;
+use pingora::protocols::{
+    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
+    UniqueID, UniqueIDType,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::connection::Connection;
+
+/// Where a lent connection comes back to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Home(Arc<Mutex<Option<Box<Connection>>>>);
+
+impl Home {
+    /// The connection, when it is back.
+    pub(super) fn take(&self) -> Option<Box<Connection>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A connection lent for one request; reads end where the request ends.
+#[derive(Debug)]
+pub struct ClientStream {
+    connection: Option<Box<Connection>>,
+    home: Home,
+    tunnel: AtomicBool,
+}
+
+impl ClientStream {
+    pub(super) fn lend(connection: Box<Connection>, home: &Home) -> Self {
+        Self { connection: Some(connection), home: home.clone(), tunnel: AtomicBool::new(false) }
+    }
+
+    /// The lent stream under one of Pingora's sessions; none for a session that a [`super::Listener`] did not open.
+    pub fn of(stream: &Stream) -> Option<&Self> {
+        stream.as_any().downcast_ref()
+    }
+
+    /// The connection.
+    pub fn connection(&self) -> Option<&Connection> {
+        self.connection.as_deref()
+    }
+
+    /// From the next read on, bytes are those of an upgraded protocol: to be called once the answer is 101.
+    pub fn begin_tunnel(&self) {
+        self.tunnel.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for ClientStream {
+    fn drop(&mut self) {
+        *self.home.0.lock().unwrap_or_else(PoisonError::into_inner) = self.connection.take();
+    }
+}
+
+fn gone<T>() -> Poll<io::Result<T>> {
+    Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+}
+
+impl AsyncRead for ClientStream {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let Some(connection) = this.connection.as_mut() else { return gone() };
+        if *this.tunnel.get_mut() {
+            connection.begin_tunnel();
+        }
+        connection.poll_read_request(context, buffer)
+    }
+}
+
+impl AsyncWrite for ClientStream {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut().connection.as_mut() {
+            Some(connection) => connection.poll_write_answer(context, bytes),
+            None => gone(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut().connection.as_mut() {
+            Some(connection) => connection.poll_flush_output(context),
+            None => gone(),
+        }
+    }
+
+    /// Only flushes: the owner decides when the connection closes.
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(context)
+    }
+}
+
+#[async_trait]
+impl Shutdown for ClientStream {
+    async fn shutdown(&mut self) {
+        // A client that is gone is no news here.
+        let _flushed = tokio::io::AsyncWriteExt::flush(self).await;
+    }
+}
+
+impl UniqueID for ClientStream {
+    fn id(&self) -> UniqueIDType {
+        self.connection.as_ref().map_or(-1, |connection| connection.descriptor())
+    }
+}
+
+impl Ssl for ClientStream {}
+impl Peek for ClientStream {}
+
+impl GetTimingDigest for ClientStream {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        Vec::new()
+    }
+}
+
+impl GetProxyDigest for ClientStream {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        None
+    }
+}
+
+impl GetSocketDigest for ClientStream {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        None
+    }
+}

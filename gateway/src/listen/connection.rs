@@ -1,0 +1,383 @@
+//! One client connection: the bytes that came, the message they belong to, and the bytes that leave.
+//!
+//! A [`Connection`] knows where each request ends, so whoever reads a request is given that request's bytes and no
+//! others; what a client sent ahead stays here until its turn.
+
+use std::fmt;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use super::chunked::Chunks;
+use super::head::{BodyLength, Head};
+
+/// What carries a connection's bytes: a TCP socket, or TLS on one.
+pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug + 'static {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug + 'static> Transport for T {}
+
+/// Answers smaller than this leave in one write with their head.
+const OUTPUT_ROOM: usize = 8 * 1024;
+/// First room for a head; most heads fit.
+const INPUT_ROOM: usize = 4 * 1024;
+/// Room that is given back between requests.
+const INPUT_KEPT: usize = 16 * 1024;
+/// Bytes that are taken from a client who sends ahead while its request is being answered.
+const AHEAD_ROOM: usize = 2 * 1024;
+/// After an answer that leaves a request's body unread: how long, and how much of it, is read and thrown away so that
+/// the client sees the answer and no reset (RFC 9112 section 9.6).
+const LINGER_TIME: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 64 * 1024 * 1024;
+
+/// The place in the message that is being read.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Between messages, or in a head that is not complete.
+    Waiting,
+    /// The head is complete and is being handed on.
+    Head,
+    /// In a body that ends after so many bytes.
+    Exactly(u64),
+    /// In a chunked body.
+    Chunked(Chunks),
+    /// Behind the message's last byte.
+    Complete,
+    /// No messages any more: bytes of an upgraded protocol.
+    Tunnel,
+}
+
+/// One client connection.
+pub struct Connection {
+    transport: Box<dyn Transport>,
+    /// The client's address.
+    pub peer: SocketAddr,
+    /// The address that the client connected to.
+    pub local: SocketAddr,
+    descriptor: i32,
+    accepted: Instant,
+    /// When the first byte of the present request came.
+    began: Instant,
+    input: BytesMut,
+    head: Option<Head>,
+    /// How much of `input` has been handed on.
+    given: usize,
+    stage: Stage,
+    body_fault: bool,
+    output: BytesMut,
+    stall_limit: Duration,
+    stall: Option<Pin<Box<Sleep>>>,
+}
+
+impl Connection {
+    /// A connection just accepted. A client that takes nothing for `stall_limit` is given up.
+    pub fn new(
+        transport: Box<dyn Transport>,
+        peer: SocketAddr,
+        local: SocketAddr,
+        descriptor: i32,
+        stall_limit: Duration,
+    ) -> Self {
+        let accepted = Instant::now();
+        Self {
+            transport,
+            peer,
+            local,
+            descriptor,
+            accepted,
+            began: accepted,
+            input: BytesMut::new(),
+            head: None,
+            given: 0,
+            stage: Stage::Waiting,
+            body_fault: false,
+            output: BytesMut::new(),
+            stall_limit,
+            stall: None,
+        }
+    }
+
+    /// When the connection was accepted.
+    pub fn accepted(&self) -> Instant {
+        self.accepted
+    }
+
+    /// When the first byte of the present request came.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// The number of the socket's descriptor, which is unique among open connections.
+    pub fn descriptor(&self) -> i32 {
+        self.descriptor
+    }
+
+    /// The head of the present request, once it is complete.
+    pub fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// The bytes of the present request's head; before it is complete, what has come of it.
+    pub fn head_bytes(&self) -> &[u8] {
+        let end = self.head.as_ref().map_or(self.input.len(), |head| head.len);
+        self.input.get(..end).unwrap_or_default()
+    }
+
+    /// Bytes received and not handed on.
+    pub fn input(&self) -> &[u8] {
+        &self.input
+    }
+
+    /// Whether the present request's body broke the chunked coding.
+    pub fn has_body_fault(&self) -> bool {
+        self.body_fault
+    }
+
+    /// Whether the present request has been handed on to its last byte.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.stage, Stage::Complete)
+    }
+
+    /// Reads more of a head; false is the end of the client's bytes.
+    pub async fn read_more(&mut self) -> io::Result<bool> {
+        if self.input.capacity() - self.input.len() < INPUT_ROOM / 4 {
+            self.input.reserve(INPUT_ROOM);
+        }
+        let was_empty = self.input.is_empty();
+        let read = self.transport.read_buf(&mut self.input).await?;
+        if was_empty {
+            self.began = Instant::now();
+        }
+        Ok(read > 0)
+    }
+
+    /// RFC 9112 section 2.2: an empty line in front of a request line is skipped.
+    pub fn skip_empty_line(&mut self) {
+        if self.input.starts_with(b"\r\n") {
+            self.input.advance(2);
+        }
+    }
+
+    /// Takes up the request whose head stands at the start of the input.
+    pub fn begin_request(&mut self, head: Head) {
+        self.head = Some(head);
+        self.given = 0;
+        self.body_fault = false;
+        self.stage = Stage::Head;
+    }
+
+    /// Leaves a request that was handed on to its last byte; what came after it is the start of the next one.
+    pub fn end_request(&mut self) {
+        self.input.advance(self.given.min(self.input.len()));
+        if self.input.is_empty() && self.input.capacity() > INPUT_KEPT {
+            self.input = BytesMut::new();
+        }
+        self.head = None;
+        self.given = 0;
+        self.stage = Stage::Waiting;
+        // A request sent ahead begins when its turn comes.
+        self.began = Instant::now();
+    }
+
+    /// From here on all bytes belong to an upgraded protocol.
+    pub fn begin_tunnel(&mut self) {
+        self.stage = Stage::Tunnel;
+    }
+
+    /// Writes `answer` and everything before it.
+    pub async fn send(&mut self, answer: &[u8]) -> io::Result<()> {
+        self.output.extend_from_slice(answer);
+        std::future::poll_fn(|context| self.poll_flush_output(context)).await
+    }
+
+    /// Closes the connection so that the client sees the answer to a request whose body was left unread.
+    pub async fn close(mut self: Box<Self>) {
+        let unread = !matches!(self.stage, Stage::Complete | Stage::Tunnel | Stage::Waiting) || !self.input.is_empty();
+        let farewell = async {
+            std::future::poll_fn(|context| self.poll_flush_output(context)).await?;
+            self.transport.shutdown().await
+        };
+        if farewell.await.is_err() || !unread {
+            return;
+        }
+        let mut thrown = 0;
+        let mut scrap = BytesMut::with_capacity(INPUT_KEPT);
+        let discard = async {
+            while thrown < LINGER_BYTES {
+                scrap.clear();
+                match self.transport.read_buf(&mut scrap).await {
+                    Ok(read) if read > 0 => thrown += read,
+                    _ => return,
+                }
+            }
+        };
+        // Whoever has not finished by then sees the reset.
+        let _elapsed = tokio::time::timeout(LINGER_TIME, discard).await;
+    }
+
+    /// Gives the reader of the present request its next bytes; none, without being pending, is the client's end.
+    pub fn poll_read_request(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.stage {
+            Stage::Head => {
+                let end = self.head.as_ref().map_or(0, |head| head.len);
+                let room = buffer.remaining();
+                let part = self.input.get(self.given..end).unwrap_or_default();
+                let part = part.get(..room).unwrap_or(part);
+                buffer.put_slice(part);
+                self.given += part.len();
+                if self.given == end {
+                    self.stage = match self.head.as_ref().map(|head| head.body) {
+                        Some(BodyLength::Exactly(length)) => Stage::Exactly(length),
+                        Some(BodyLength::Chunked) => Stage::Chunked(Chunks::new()),
+                        Some(BodyLength::None) | None => Stage::Complete,
+                    };
+                }
+                Poll::Ready(Ok(()))
+            }
+            Stage::Exactly(_) | Stage::Chunked(_) => self.poll_read_body(context, buffer),
+            Stage::Complete => self.poll_read_ahead(context),
+            Stage::Tunnel => {
+                let part = self.input.get(self.given..).unwrap_or_default();
+                if part.is_empty() {
+                    return self.poll_transport(context, buffer);
+                }
+                let part = part.get(..buffer.remaining()).unwrap_or(part);
+                buffer.put_slice(part);
+                self.given += part.len();
+                Poll::Ready(Ok(()))
+            }
+            Stage::Waiting => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    fn poll_read_body(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let waiting = self.input.get(self.given..).unwrap_or_default();
+        let from_input = !waiting.is_empty();
+        if from_input {
+            let part = waiting.get(..buffer.remaining()).unwrap_or(waiting);
+            buffer.put_slice(part);
+        } else {
+            ready!(self.poll_transport(context, buffer))?;
+        }
+        let fresh = buffer.filled().get(before..).unwrap_or_default();
+        let Ok(taken) = follow(&mut self.stage, fresh) else {
+            self.body_fault = true;
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        };
+        if from_input {
+            self.given += taken;
+        } else {
+            self.input.extend_from_slice(fresh.get(taken..).unwrap_or_default());
+        }
+        buffer.set_filled(before + taken);
+        Poll::Ready(Ok(()))
+    }
+
+    /// The request is complete, but its reader still wants to know whether the client is there. What a client sends
+    /// ahead waits for its turn.
+    fn poll_read_ahead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.input.len() > self.given {
+            return self.pending(context);
+        }
+        let mut room = [MaybeUninit::uninit(); AHEAD_ROOM];
+        let mut ahead = ReadBuf::uninit(&mut room);
+        ready!(self.poll_transport(context, &mut ahead))?;
+        if ahead.filled().is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        self.input.extend_from_slice(ahead.filled());
+        self.pending(context)
+    }
+
+    fn poll_transport(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match Pin::new(&mut self.transport).poll_read(context, buffer) {
+            Poll::Ready(read) => Poll::Ready(read),
+            Poll::Pending => self.pending(context),
+        }
+    }
+
+    /// Whoever waits for the client has nothing more to say for now, so what was gathered leaves.
+    fn pending(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.output.is_empty() {
+            // An error shows again in the next write.
+            let _written = self.poll_flush_output(context);
+        }
+        Poll::Pending
+    }
+
+    /// Takes bytes of an answer. Small pieces are gathered until [`Self::poll_flush_output`].
+    pub fn poll_write_answer(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.output.len() + bytes.len() <= OUTPUT_ROOM {
+            self.output.extend_from_slice(bytes);
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        ready!(self.poll_drain_output(context))?;
+        let written = Pin::new(&mut self.transport).poll_write(context, bytes);
+        self.poll_progress(context, written)
+    }
+
+    /// Sends what was gathered.
+    pub fn poll_flush_output(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_drain_output(context))?;
+        Pin::new(&mut self.transport).poll_flush(context)
+    }
+
+    fn poll_drain_output(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.output.is_empty() {
+            let written = Pin::new(&mut self.transport).poll_write(context, &self.output);
+            let written = ready!(self.poll_progress(context, written))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.output.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Gives up a client that has taken nothing for the stall limit. The timer exists only while a write waits.
+    fn poll_progress<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stall = None;
+            return written;
+        }
+        let limit = self.stall_limit;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        ready!(stall.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+/// Follows the body's bytes and answers how many of `bytes` belong to it.
+fn follow(stage: &mut Stage, bytes: &[u8]) -> Result<usize, super::chunked::ChunkFault> {
+    match stage {
+        Stage::Exactly(left) => {
+            let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+            *left -= taken as u64;
+            if *left == 0 {
+                *stage = Stage::Complete;
+            }
+            Ok(taken)
+        }
+        Stage::Chunked(chunks) => {
+            let taken = chunks.follow(bytes)?;
+            if chunks.is_done() {
+                *stage = Stage::Complete;
+            }
+            Ok(taken)
+        }
+        _ => Ok(0),
+    }
+}
+
+impl fmt::Debug for Connection {
+    /// Pingora prints a stream into its own messages: nothing that a client sent belongs there.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Connection").field("stage", &self.stage).finish_non_exhaustive()
+    }
+}

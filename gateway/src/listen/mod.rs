@@ -1,0 +1,177 @@
+//! Step 1, accept: sockets, connection and head limits, and the strict reading of every HTTP/1 head.
+//!
+//! 1. [`Listener`] takes a permit, accepts, and starts a task for the connection.
+//! 2. `serve` waits for a head and judges it ([`head`]); what is unsound is answered by the [`Door`] and never reaches
+//!    Pingora.
+//! 3. A sound request is lent to Pingora ([`client_stream`]), which sees exactly its bytes ([`connection`],
+//!    [`chunked`]).
+//!
+//! Pingora's own accept loop is not used: it cannot tell the address behind port 0, has no limit on connections, no
+//! deadline for a head, and drops a connection before the client has read a refusal.
+
+pub mod chunked;
+pub mod client_stream;
+pub mod connection;
+pub mod head;
+mod serve;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingora::apps::HttpServerApp;
+use pingora::server::ShutdownWatch;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+pub use client_stream::ClientStream;
+pub use connection::Connection;
+pub use head::{HeadFault, HeadLimits};
+
+/// What clients of one listener may hold and how long they may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Open connections; more wait in the kernel's queue.
+    pub connections: usize,
+    /// The measures of a request's head.
+    pub head: HeadLimits,
+    /// From the accepted connection, or the first byte of a later request, to the end of the head.
+    pub head_timeout: Duration,
+    /// Silence between two requests.
+    pub idle_timeout: Duration,
+    /// Silence of a client that is being sent an answer.
+    pub stall_timeout: Duration,
+}
+
+impl Default for Limits {
+    /// Limits for a listener that only operators reach.
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            head: HeadLimits { target: 8 * 1024, head: 32 * 1024, headers: 100 },
+            head_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            stall_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Who answers and counts what never becomes a request.
+pub trait Door: Send + Sync + 'static {
+    /// The whole answer to a head with this fault, after which the connection closes.
+    fn refuse(&self, fault: HeadFault, connection: &Connection) -> Bytes;
+    /// A connection was accepted.
+    fn opened(&self) {}
+    /// A connection has ended.
+    fn closed(&self) {}
+}
+
+/// A [`Door`] that answers with a bare status and counts nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlainDoor;
+
+impl Door for PlainDoor {
+    fn refuse(&self, fault: HeadFault, _connection: &Connection) -> Bytes {
+        Bytes::from_static(match fault {
+            HeadFault::Timeout => b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            HeadFault::TargetTooLong => b"HTTP/1.1 414 URI Too Long\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+            HeadFault::HeadTooLarge => {
+                b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            }
+            _ => b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        })
+    }
+}
+
+/// A bound socket that accepts once it is served.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Binds `address`; port 0 takes a free port.
+    ///
+    /// # Errors
+    /// The operating system's, when the address is taken or not allowed.
+    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = TcpListener::bind(address).await?;
+        let address = socket.local_addr()?;
+        Ok(Self { socket, address })
+    }
+
+    /// The address that is really bound.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Accepts until `shutdown` turns true, and returns when every connection has ended: after that moment idle
+    /// connections close at once and requests in flight are answered with `Connection: close`.
+    pub async fn serve<A, D>(self, app: Arc<A>, door: Arc<D>, limits: Limits, mut shutdown: ShutdownWatch)
+    where
+        A: HttpServerApp + Send + Sync + 'static,
+        D: Door,
+    {
+        let permits = Arc::new(Semaphore::new(limits.connections));
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = shutdown.wait_for(|stop| *stop) => break,
+                accepted = accept(&self.socket, &permits) => accepted,
+            };
+            let (socket, peer, permit) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    // Out of descriptors, most likely: one that closes will help, trying at once will not.
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
+            let _set = socket.set_nodelay(true);
+            let local = socket.local_addr().unwrap_or(self.address);
+            let descriptor = socket.as_raw_fd();
+            let connection = Connection::new(Box::new(socket), peer, local, descriptor, limits.stall_timeout);
+            let (app, door, shutdown) = (app.clone(), door.clone(), shutdown.clone());
+            tokio::spawn(async move {
+                let _open = Open::new(&*door);
+                serve::serve(Box::new(connection), &app, &*door, &limits, shutdown).await;
+                drop(permit);
+            });
+        }
+        drop(self.socket);
+        let connections = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+        // Every permit is back when every connection has ended; the semaphore is never closed.
+        let _all = permits.acquire_many(connections).await;
+    }
+}
+
+type Accepted = (tokio::net::TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit);
+
+/// Waits for room first: a connection beyond the limit stays in the kernel's queue.
+async fn accept(socket: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<Accepted> {
+    let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let (socket, peer) = socket.accept().await?;
+    Ok((socket, peer, permit))
+}
+
+/// Counts a connection for as long as it lives, even when its task panics.
+struct Open<'a, D: Door>(&'a D);
+
+impl<'a, D: Door> Open<'a, D> {
+    fn new(door: &'a D) -> Self {
+        door.opened();
+        Self(door)
+    }
+}
+
+impl<D: Door> Drop for Open<'_, D> {
+    fn drop(&mut self) {
+        self.0.closed();
+    }
+}
