@@ -4,8 +4,10 @@
 //! that are valid from then on. [`load()`] reads a file into them and [`check()`] finds what is wrong between
 //! them and with the contract; [`effective`] shows the result with every default and origin.
 
+mod agreement;
 mod check;
 mod codes;
+mod deployment;
 mod duration;
 pub mod effective;
 mod endpoint;
@@ -23,8 +25,10 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+pub use agreement::agree;
 pub use check::check;
 pub use codes::{DOCUMENT, TABLE};
+pub use deployment::Deployment;
 pub use duration::{Duration, DurationError};
 pub use endpoint::{Host, UpstreamUrl, UpstreamUrlError};
 pub use load::{Loaded, load, load_source};

@@ -145,27 +145,31 @@ impl Expansion<'_> {
         Some(value)
     }
 
-    fn look_up(&self, name: &str, default: Option<&str>) -> Result<String, Diagnostic> {
+    fn look_up(&self, name: &str, default: Option<&str>) -> Result<String, Box<Diagnostic>> {
         let Some(value) = (self.environment)(name) else {
             return default.map(str::to_owned).ok_or_else(|| {
-                Diagnostic::error(codes::VARIABLE_UNSET, format!("the variable `{name}` is not set"))
-                    .with_help(format!("set `{name}`, or give a default: `${{{name}:-...}}`"))
+                Box::new(
+                    Diagnostic::error(codes::VARIABLE_UNSET, format!("the variable `{name}` is not set"))
+                        .with_help(format!("set `{name}`, or give a default: `${{{name}:-...}}`")),
+                )
             });
         };
         let value = value.into_string().map_err(|_| {
-            Diagnostic::error(
+            Box::new(Diagnostic::error(
                 codes::VARIABLE_BLANK,
                 format!("the value of the variable `{name}` is not UTF-8"),
-            )
+            ))
         })?;
         match default {
             // As in a shell, `:-` stands in for an empty value as for a missing one.
             Some(default) if value.is_empty() => Ok(default.to_owned()),
-            _ if value.trim().is_empty() => Err(Diagnostic::error(
-                codes::VARIABLE_BLANK,
-                format!("the variable `{name}` is set, but its value is empty or blank"),
-            )
-            .with_help(format!("give `{name}` a value, or unset it and take the reference out"))),
+            _ if value.trim().is_empty() => Err(Box::new(
+                Diagnostic::error(
+                    codes::VARIABLE_BLANK,
+                    format!("the variable `{name}` is set, but its value is empty or blank"),
+                )
+                .with_help(format!("give `{name}` a value, or unset it and take the reference out")),
+            )),
             _ => Ok(value),
         }
     }

@@ -1,0 +1,59 @@
+//! All that a gateway serves from, loaded and checked: a configuration and the contract that it names.
+
+use std::path::Path;
+
+use route_contract::contract::Contract;
+use route_contract::diagnostic::{Diagnostic, Severity};
+
+use super::{Environment, Loaded, agree, check, load};
+
+/// A configuration and its contract, which fit together.
+#[derive(Clone, Debug)]
+pub struct Deployment {
+    /// The configuration.
+    pub loaded: Loaded,
+    /// The contract that it names.
+    pub contract: Contract,
+    /// What is allowed, but likely not meant.
+    pub warnings: Vec<Diagnostic>,
+}
+
+impl Deployment {
+    /// Loads and checks a configuration file and its contract.
+    ///
+    /// # Errors
+    /// All faults of the configuration; when it can be read, those of the contract with them; when both can,
+    /// where they disagree. Warnings come along.
+    pub fn load(path: &Path, environment: Environment<'_>) -> Result<Self, Vec<Diagnostic>> {
+        Self::of(load(path, environment)?)
+    }
+
+    /// Checks a loaded configuration, and loads its contract.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn of(loaded: Loaded) -> Result<Self, Vec<Diagnostic>> {
+        let mut findings = check(&loaded);
+        match Contract::load(&loaded.contract_path()) {
+            Err(faults) => {
+                findings.extend(faults.into_iter().map(|fault| match fault.place {
+                    // A file that cannot be read has no place of its own: the key that names it is the next best.
+                    None => fault.at(loaded.place(&["contract"])),
+                    Some(_) => fault,
+                }));
+                Err(findings)
+            }
+            Ok(contract) => {
+                findings.extend(agree(&loaded, &contract));
+                if findings.iter().any(|finding| finding.severity == Severity::Error) {
+                    return Err(findings);
+                }
+                Ok(Self {
+                    loaded,
+                    contract,
+                    warnings: findings,
+                })
+            }
+        }
+    }
+}
