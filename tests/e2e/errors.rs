@@ -1,0 +1,379 @@
+//! Every failure has one answer from a closed set, and no answer names an upstream.
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::mpsc;
+use std::thread;
+
+use crate::harness::client::{Client, request_bytes};
+use crate::harness::deployment::{Deployment, probe_keys};
+use crate::harness::recorder::{Answer, Recorder, Then};
+use crate::harness::{CENTRAL, EXTENSION, WORKSPACE};
+
+/// The URL of a loopback port that refuses connections.
+fn refusing_url() -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    format!("http://{}", listener.local_addr().expect("its address"))
+}
+
+#[test]
+fn a_refused_connection_is_an_upstream_failure() {
+    let deployment = Deployment::new().with_url("workspace", &refusing_url());
+    let gateway = deployment.start();
+    let response = gateway.get(WORKSPACE);
+    response.assert_refusal(502, "upstream_failure");
+    deployment.assert_names_no_upstream(&response.raw);
+    assert_eq!(gateway.get(CENTRAL).status, 200, "other families are untouched");
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_an_upstream_failure() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    for answer in [
+        Answer::Close,
+        Answer::Reset,
+        Answer::BytesThenClose(b"HTTP/1.1 200 OK\r\nContent-Le".to_vec()),
+        Answer::BytesThenClose(b"SSH-2.0-OpenSSH_9.2\r\n\r\n".to_vec()),
+        Answer::BytesThenClose(b"\x16\x03\x01\x02\x00\x01\x00".to_vec()),
+    ] {
+        deployment.upstream("central").answer(answer);
+        let response = gateway.client().request("POST", CENTRAL, &[("Content-Length", "0")]);
+        response.assert_refusal(502, "upstream_failure");
+        deployment.assert_names_no_upstream(&response.raw);
+    }
+    assert_eq!(
+        deployment.upstream("central").requests().len(),
+        5,
+        "a POST is sent at most once"
+    );
+    deployment.upstream("central").answer(Answer::EchoTarget);
+    assert_eq!(gateway.get(CENTRAL).status, 200);
+}
+
+#[test]
+fn silence_is_an_upstream_timeout() {
+    let deployment = Deployment::new().with_upstream_keys("central", "response_timeout = \"300ms\"");
+    let gateway = deployment.start();
+    deployment.upstream("central").answer(Answer::Silence);
+    let response = gateway.get(CENTRAL);
+    response.assert_refusal(504, "upstream_timeout");
+    deployment.assert_names_no_upstream(&response.raw);
+    assert_eq!(gateway.get(WORKSPACE).status, 200, "other families are untouched");
+}
+
+#[test]
+fn an_upstreams_own_error_answer_is_relayed() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    for status in [
+        "400 Bad Request",
+        "404 Not Found",
+        "500 Internal Server Error",
+        "503 Service Unavailable",
+    ] {
+        deployment
+            .upstream("central")
+            .answer(Answer::with(status, &[("X-Own", "1")], "the upstream's own"));
+        let response = gateway.get(CENTRAL);
+        assert!(status.starts_with(&response.status.to_string()));
+        assert_eq!(response.text(), "the upstream's own");
+        assert_eq!(response.value("x-own"), "1");
+    }
+}
+
+#[test]
+fn a_family_that_is_not_ready_answers_unavailable_for_its_own_requests_alone() {
+    let deployment = Deployment::new().with_only_upstream_keys("workspace", &probe_keys("50ms"));
+    deployment
+        .upstream("workspace")
+        .answer_probes(Answer::with("500 Internal Server Error", &[], "db=10.1.2.3"));
+    let gateway = deployment.start();
+    deployment.upstream("workspace").wait_for_probes(2);
+    let response = gateway.get(WORKSPACE);
+    response.assert_refusal(503, "unavailable");
+    assert!(response.value("retry-after").parse::<u32>().is_ok());
+    deployment.assert_names_no_upstream(&response.raw);
+    assert!(deployment.upstream("workspace").requests().is_empty());
+    assert_eq!(gateway.get(CENTRAL).status, 200);
+    assert_eq!(gateway.get(EXTENSION).status, 200);
+}
+
+#[test]
+fn a_family_that_is_switched_off_keeps_its_paths() {
+    let deployment = Deployment::new().with_upstream_keys("extension", "enabled = false");
+    let gateway = deployment.start();
+    let response = deployment.refused(&gateway, request_bytes("GET", EXTENSION, &[], b""));
+    response.assert_refusal(503, "unavailable");
+    deployment
+        .refused(
+            &gateway,
+            request_bytes("GET", &format!("{EXTENSION}/github/unknown"), &[], b""),
+        )
+        .assert_refusal(404, "not_found");
+    assert_eq!(gateway.get(WORKSPACE).status, 200);
+}
+
+#[test]
+fn a_saturated_family_answers_overloaded_at_once_and_recovers() {
+    let deployment = Deployment::new().with_upstream_keys("workspace", "in_flight = 1");
+    let gateway = deployment.start();
+    let (release, released) = mpsc::channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    deployment
+        .upstream("workspace")
+        .answer(Answer::script(move |_, stream| {
+            let _ = released.lock().expect("the receiver").recv();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate")?;
+            Ok(Then::KeepOpen)
+        }));
+    let mut first = gateway.client();
+    first.send(request_bytes("GET", WORKSPACE, &[], b""));
+    deployment.upstream("workspace").wait_for_requests(1);
+    let response = gateway.get(WORKSPACE);
+    response.assert_refusal(503, "overloaded");
+    assert!(response.value("retry-after").parse::<u32>().is_ok());
+    assert_eq!(gateway.get(CENTRAL).status, 200, "other families have their own places");
+    assert_eq!(deployment.upstream("workspace").requests().len(), 1);
+    release.send(()).expect("the upstream waits");
+    assert_eq!(first.response().text(), "late");
+    deployment.upstream("workspace").answer(Answer::EchoTarget);
+    assert_eq!(gateway.get(WORKSPACE).status, 200, "the place is free again");
+}
+
+#[test]
+fn a_client_that_leaves_frees_its_place() {
+    let deployment = Deployment::new().with_upstream_keys("workspace", "in_flight = 1");
+    let gateway = deployment.start();
+    let (gone, left) = mpsc::channel::<()>();
+    let gone = std::sync::Mutex::new(gone);
+    deployment
+        .upstream("workspace")
+        .answer(Answer::script(move |_, stream| {
+            use std::io::Read as _;
+            let mut ignored = [0; 64];
+            // The gateway closes this connection when its client has left: that is the event.
+            while matches!(stream.read(&mut ignored), Ok(read) if read > 0) {}
+            let _ = gone.lock().expect("the sender").send(());
+            Ok(Then::Close)
+        }));
+    let mut first = gateway.client();
+    first.send(request_bytes("GET", WORKSPACE, &[], b""));
+    deployment.upstream("workspace").wait_for_requests(1);
+    drop(first);
+    left.recv_timeout(crate::harness::PATIENCE)
+        .expect("the upstream's work is cancelled");
+    deployment.upstream("workspace").answer(Answer::EchoTarget);
+    // The place is given back in the same turn that closes the connection, but by another thread.
+    let answered = (0..100)
+        .map(|_| gateway.get(WORKSPACE).status)
+        .find(|status| *status == 200);
+    assert_eq!(answered, Some(200));
+}
+
+#[test]
+fn a_body_that_says_that_it_is_too_large_is_refused_before_any_contact() {
+    let deployment = Deployment::new().with_tables("[limits]\nbody = \"1KiB\"");
+    let gateway = deployment.start();
+    let bytes = request_bytes("POST", WORKSPACE, &[("Content-Length", "1025")], &[b'x'; 1025]);
+    deployment
+        .refused(&gateway, bytes)
+        .assert_refusal(413, "body_too_large");
+    let response = gateway.exchange(request_bytes(
+        "POST",
+        WORKSPACE,
+        &[("Content-Length", "1024")],
+        &[b'x'; 1024],
+    ));
+    assert_eq!(response.status, 200, "the limit itself is allowed");
+}
+
+#[test]
+fn a_body_that_turns_out_too_large_is_refused_and_never_completed() {
+    let deployment = Deployment::new().with_tables("[limits]\nbody = \"1KiB\"");
+    let gateway = deployment.start();
+    let mut client = gateway.client();
+    client.send(request_bytes(
+        "POST",
+        WORKSPACE,
+        &[("Transfer-Encoding", "chunked")],
+        b"",
+    ));
+    let chunk = format!("400\r\n{}\r\n", "x".repeat(0x400));
+    let _ = client.send_what_is_taken(&chunk);
+    let _ = client.send_what_is_taken(&chunk);
+    let _ = client.send_what_is_taken("0\r\n\r\n");
+    client.response().assert_refusal(413, "body_too_large");
+    assert_eq!(deployment.traffic().requests, 0, "no request was completed");
+}
+
+#[test]
+fn a_target_that_is_too_long_is_refused() {
+    let deployment = Deployment::new().with_tables("[limits]\ntarget = \"1KiB\"");
+    let gateway = deployment.start();
+    let target = |length: usize| format!("{WORKSPACE}{}", "x".repeat(length - WORKSPACE.len()));
+    deployment.passes(&gateway, "workspace", &target(1024));
+    for length in [1025, 8_000, 16_000, 60_000] {
+        deployment
+            .refused(&gateway, request_bytes("GET", &target(length), &[], b""))
+            .assert_refusal(414, "target_too_long");
+    }
+}
+
+#[test]
+fn a_target_at_the_edge_of_the_parser_is_refused_without_a_fault() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    for length in [65_533, 65_534, 65_535, 65_536, 200_000] {
+        let target = format!("/{}", "x".repeat(length - 1));
+        let before = deployment.traffic();
+        let mut client = gateway.client();
+        let _ = client.send_what_is_taken(request_bytes("GET", &target, &[], b""));
+        let response = client.response();
+        assert!(
+            matches!(response.status, 400 | 414 | 431),
+            "{length}: {}",
+            response.status
+        );
+        assert_eq!(deployment.traffic(), before);
+    }
+    assert_eq!(gateway.get(CENTRAL).status, 200);
+}
+
+#[test]
+fn a_head_that_is_too_large_is_refused() {
+    let deployment = Deployment::new().with_tables("[limits]\nhead = \"8KiB\"\nheaders = 20");
+    let gateway = deployment.start();
+    let large = "x".repeat(9_000);
+    deployment
+        .refused(&gateway, request_bytes("GET", CENTRAL, &[("Cookie", &large)], b""))
+        .assert_refusal(431, "head_too_large");
+    let many: Vec<(String, &str)> = (0..30).map(|n| (format!("X-{n}"), "1")).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    deployment
+        .refused(&gateway, request_bytes("GET", CENTRAL, &many, b""))
+        .assert_refusal(431, "head_too_large");
+    assert_eq!(gateway.client().request("GET", CENTRAL, &many[..10]).status, 200);
+}
+
+#[test]
+fn a_head_that_does_not_end_is_cut_off() {
+    let deployment = Deployment::new().with_tables("[limits]\nhead_timeout = \"400ms\"\nidle_timeout = \"10s\"");
+    let gateway = deployment.start();
+    for part in [
+        "",
+        "GET /api",
+        &format!("GET {CENTRAL} HTTP/1.1\r\nHost: gateway.test\r\nX-Slow:"),
+    ] {
+        let mut client = gateway.client();
+        client.send(part);
+        assert_cut_off(&mut client);
+    }
+    // A later request on a connection has the same bound.
+    let mut client = gateway.client();
+    assert_eq!(client.request("GET", CENTRAL, &[]).status, 200);
+    client.send("GET /api/v1");
+    assert_cut_off(&mut client);
+    assert_eq!(deployment.traffic().requests, 1);
+}
+
+/// The connection ends, after a 408 or without an answer.
+#[track_caller]
+fn assert_cut_off(client: &mut Client) {
+    if let Ok(response) = client.try_response() {
+        assert_eq!(response.status, 408);
+        client.until_closed();
+    }
+}
+
+#[test]
+fn a_body_that_stops_coming_is_cut_off() {
+    let deployment = Deployment::new().with_tables("[limits]\nclient_timeout = \"400ms\"");
+    let gateway = deployment.start();
+    let mut client = gateway.client();
+    client.send(request_bytes(
+        "POST",
+        WORKSPACE,
+        &[("Content-Length", "100")],
+        b"only this",
+    ));
+    client.response().assert_refusal(408, "client_timeout");
+    assert_eq!(deployment.traffic().requests, 0, "no request was completed");
+}
+
+#[test]
+fn an_idle_connection_is_closed() {
+    let deployment = Deployment::new().with_tables("[limits]\nidle_timeout = \"300ms\"");
+    let gateway = deployment.start();
+    let mut client = gateway.client();
+    assert_eq!(client.request("GET", CENTRAL, &[]).status, 200);
+    assert!(client.until_closed().is_empty());
+}
+
+#[test]
+fn a_connection_that_the_upstream_has_closed_is_replaced_unseen() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    let upstream = deployment.upstream("central");
+    let (closed, has_closed) = mpsc::channel();
+    let closed = std::sync::Mutex::new(closed);
+    upstream.answer(Answer::script(move |received, stream| {
+        let mut answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec();
+        answer.truncate(answer.len());
+        stream.write_all(&answer)?;
+        stream.shutdown(std::net::Shutdown::Both)?;
+        let _ = closed.lock().expect("the sender").send(received.connection);
+        Ok(Then::Close)
+    }));
+    let mut client = gateway.client();
+    for expected in 1..=5 {
+        assert_eq!(client.request("POST", CENTRAL, &[("Content-Length", "0")]).status, 200);
+        assert_eq!(
+            has_closed.recv_timeout(crate::harness::PATIENCE).expect("closed"),
+            expected
+        );
+        // The end of the connection has to reach the gateway's pool.
+        thread::yield_now();
+    }
+    assert_eq!(upstream.requests().len(), 5);
+}
+
+#[test]
+fn no_log_line_at_info_names_an_upstream() {
+    let refusing = refusing_url();
+    let deployment = Deployment::new().with_url("workspace", &refusing);
+    let gateway = deployment.start();
+    deployment.upstream("central").answer(Answer::Close);
+    for target in [WORKSPACE, CENTRAL, EXTENSION] {
+        let response = gateway.get(target);
+        gateway.access_record(response.value("x-request-id"));
+    }
+    let output = gateway.all_output();
+    let names = [
+        refusing,
+        deployment.upstream("central").url(),
+        deployment.upstream("extension").url(),
+    ];
+    for name in &names {
+        let authority = name.trim_start_matches("http://");
+        assert!(!output.contains(authority), "{authority} in\n{output}");
+    }
+}
+
+#[test]
+fn an_upstream_that_comes_back_is_used_again() {
+    let mut deployment = Deployment::new();
+    let gateway = deployment.start();
+    assert_eq!(gateway.get(CENTRAL).status, 200);
+    let address = deployment.upstream("central").address();
+    deployment.stop_upstream("central");
+    let response = gateway.get(CENTRAL);
+    assert!(matches!(response.status, 502 | 503), "{}", response.status);
+    let revived = Recorder::start_at(address);
+    let deadline = std::time::Instant::now() + crate::harness::PATIENCE;
+    while gateway.get(CENTRAL).status != 200 {
+        assert!(std::time::Instant::now() < deadline, "the family never recovers");
+        thread::park_timeout(std::time::Duration::from_millis(20));
+    }
+    assert!(!revived.requests().is_empty());
+}

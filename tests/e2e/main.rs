@@ -1,0 +1,21 @@
+//! End to end: the real `gateway` binary, real sockets, and upstreams that keep every byte they receive.
+//!
+//! One binary for all subjects keeps linking short. A status code alone proves nothing about forwarding, so
+//! every test about it also counts what the upstreams received.
+
+mod harness;
+
+mod acceptance;
+mod access_log;
+mod configuration;
+mod demo;
+mod errors;
+mod framing;
+mod headers;
+mod metrics;
+mod readiness;
+mod readings;
+mod routing;
+mod shutdown;
+mod target;
+mod websocket;

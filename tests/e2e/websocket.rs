@@ -1,0 +1,180 @@
+//! Upgrades: a tunnel opens after a 101 for a classified request, and never otherwise.
+
+use std::io::{Read as _, Write as _};
+
+use crate::harness::client::{NoResponse, request_bytes};
+use crate::harness::deployment::Deployment;
+use crate::harness::recorder::{Answer, Then, show};
+use crate::harness::{EXTENSION, INTERNAL, UNKNOWN, WORKSPACE};
+
+const UPGRADE: [(&str, &str); 4] = [
+    ("Connection", "Upgrade"),
+    ("Upgrade", "websocket"),
+    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ("Sec-WebSocket-Version", "13"),
+];
+
+const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+
+/// Accepts the upgrade and then sends back every byte that comes.
+fn echoing_tunnel() -> Answer {
+    Answer::script(|_, stream| {
+        stream.write_all(SWITCHED)?;
+        let mut part = [0; 4096];
+        loop {
+            let read = stream.read(&mut part)?;
+            if read == 0 {
+                return Ok(Then::Close);
+            }
+            stream.write_all(&part[..read])?;
+        }
+    })
+}
+
+#[test]
+fn an_upgrade_passes_and_the_tunnel_carries_bytes_both_ways() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    deployment.upstream("workspace").answer(echoing_tunnel());
+    let target = "/api/v1/workspaces/w1/daemon/ws?machine=m1";
+    let mut client = gateway.client();
+    client.send(request_bytes("GET", target, &UPGRADE, b""));
+    let response = client.response();
+    assert_eq!(response.status, 101);
+    assert_eq!(response.value("upgrade").to_ascii_lowercase(), "websocket");
+    assert_eq!(response.value("sec-websocket-accept"), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    for message in [&b"\x81\x05hello"[..], b"GET / HTTP/1.1\r\n\r\n", &[0; 3000]] {
+        client.send(message);
+        assert_eq!(client.exactly(message.len()), message);
+    }
+    client.finish();
+    client.until_closed();
+    let received = deployment.upstream("workspace").only_request();
+    assert_eq!(show(&received.target()), target);
+    assert_eq!(received.value("upgrade").to_ascii_lowercase(), "websocket");
+    assert_eq!(received.value("connection").to_ascii_lowercase(), "upgrade");
+    assert_eq!(received.value("sec-websocket-key"), "dGhlIHNhbXBsZSBub25jZQ==");
+}
+
+#[test]
+fn a_refused_upgrade_is_relayed_as_a_plain_answer() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    for status in ["403 Forbidden", "426 Upgrade Required", "200 OK"] {
+        deployment
+            .upstream("workspace")
+            .answer(Answer::with(status, &[("X-Own", "1")], "no tunnel"));
+        let mut client = gateway.client();
+        client.send(request_bytes("GET", WORKSPACE, &UPGRADE, b""));
+        let response = client.response();
+        assert!(status.starts_with(&response.status.to_string()));
+        assert_eq!(response.text(), "no tunnel");
+    }
+}
+
+#[test]
+fn an_upgrade_on_a_path_that_nobody_may_reach_is_refused() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    for target in [UNKNOWN, INTERNAL, &format!("{EXTENSION}/github/unknown")] {
+        deployment
+            .refused(&gateway, request_bytes("GET", target, &UPGRADE, b""))
+            .assert_refusal(404, "not_found");
+    }
+    deployment
+        .refused(
+            &gateway,
+            request_bytes("GET", "/api/v1/workspaces/w1/agents/a1/runtime%2Fext", &UPGRADE, b""),
+        )
+        .assert_refusal(400, "ambiguous_path");
+}
+
+#[test]
+fn bytes_behind_an_upgrade_that_was_not_accepted_are_classified_like_any_request() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    for (upgrade, method, length) in [
+        ("x", "GET", None),
+        ("websocket", "GET", None),
+        ("h2c", "GET", None),
+        ("websocket", "POST", Some("4")),
+    ] {
+        deployment
+            .upstream("workspace")
+            .answer(Answer::with("200 OK", &[], "plain"));
+        let before = deployment.traffic().requests;
+        let mut headers = vec![
+            ("Connection", "Upgrade"),
+            ("Upgrade", upgrade),
+            ("HTTP2-Settings", "AAMAAABk"),
+        ];
+        headers.extend(length.map(|length| ("Content-Length", length)));
+        let mut bytes = request_bytes(
+            method,
+            WORKSPACE,
+            &headers,
+            if length.is_some() { b"body" } else { b"" },
+        );
+        bytes.extend(request_bytes("GET", INTERNAL, &[], b""));
+        let mut client = gateway.client();
+        client.send(bytes);
+        let first = client.response();
+        assert!(
+            matches!(first.status, 200 | 400),
+            "{upgrade} {method}: {}",
+            show(&first.raw)
+        );
+        match client.try_response() {
+            Ok(second) => {
+                second.assert_refusal(404, "not_found");
+            }
+            Err(NoResponse::Closed | NoResponse::Reset) => {}
+            Err(failure) => panic!("{upgrade} {method}: {failure:?}"),
+        }
+        let requests = deployment.upstream("workspace").requests();
+        assert!(
+            requests.len() <= before + 1,
+            "{upgrade} {method}: {:?}",
+            deployment.received()
+        );
+        assert!(
+            !deployment
+                .received()
+                .values()
+                .flatten()
+                .any(|target| target == INTERNAL)
+        );
+    }
+}
+
+#[test]
+fn upgrades_to_other_protocols_end_here() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    for protocol in ["h2c", "TLS/1.0", "proto9"] {
+        let headers = [
+            ("Connection", "Upgrade, HTTP2-Settings"),
+            ("Upgrade", protocol),
+            ("HTTP2-Settings", "AAMAAABk"),
+        ];
+        assert_eq!(gateway.client().request("GET", WORKSPACE, &headers).status, 200);
+    }
+    for request in deployment.upstream("workspace").requests() {
+        for name in ["upgrade", "http2-settings"] {
+            assert!(request.values(name).is_empty(), "{name} in\n{}", show(&request.head));
+        }
+    }
+}
+
+#[test]
+fn a_101_that_nobody_asked_for_is_a_failure() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    deployment
+        .upstream("workspace")
+        .answer(Answer::BytesThenClose(SWITCHED.to_vec()));
+    let response = gateway.get(WORKSPACE);
+    response.assert_refusal(502, "upstream_failure");
+    deployment.assert_names_no_upstream(&response.raw);
+}
