@@ -172,20 +172,30 @@ impl Automaton {
 
     fn step(&self, at: StateId, segment: &[u8]) -> StateId {
         let state = &self.states[at as usize];
-        if let Some((_, next)) = state.literals.iter().find(|(id, _)| self.literal(*id).as_bytes() == segment) {
+        if let Some((_, next)) = state
+            .literals
+            .iter()
+            .find(|(id, _)| self.literal(*id).as_bytes() == segment)
+        {
             return *next;
         }
         if segment.is_empty() {
             return state.empty;
         }
         let mask = mask_of(state.patterns.iter().map(|id| self.pattern(*id).matches(segment)));
-        state.others.iter().find(|(combination, _)| *combination == mask).map_or(DEAD, |(_, next)| *next)
+        state
+            .others
+            .iter()
+            .find(|(combination, _)| *combination == mask)
+            .map_or(DEAD, |(_, next)| *next)
     }
 }
 
 /// Bit `n` for the `n`-th verdict.
 pub fn mask_of(verdicts: impl Iterator<Item = bool>) -> u16 {
-    verdicts.enumerate().fold(0, |mask, (bit, matches)| mask | (u16::from(matches) << bit))
+    verdicts
+        .enumerate()
+        .fold(0, |mask, (bit, matches)| mask | (u16::from(matches) << bit))
 }
 
 struct Trie {
@@ -246,7 +256,11 @@ impl Trie {
     }
 
     fn literal(&mut self, text: &str) -> LiteralId {
-        let text: Box<str> = if self.fold { text.to_ascii_lowercase().into() } else { text.into() };
+        let text: Box<str> = if self.fold {
+            text.to_ascii_lowercase().into()
+        } else {
+            text.into()
+        };
         if let Some(id) = self.literals.get(&text) {
             return *id;
         }
@@ -382,7 +396,10 @@ impl<'t> Builder<'t> {
         let mut literals: Vec<LiteralId> = children.iter().flat_map(|node| node.literals.keys().copied()).collect();
         literals.sort_unstable();
         literals.dedup();
-        let mut patterns: Vec<PatternId> = children.iter().flat_map(|node| node.patterns.iter().map(|(id, _)| *id)).collect();
+        let mut patterns: Vec<PatternId> = children
+            .iter()
+            .flat_map(|node| node.patterns.iter().map(|(id, _)| *id))
+            .collect();
         patterns.sort_unstable();
         patterns.dedup();
         let through = |accepted: &dyn Fn(PatternId) -> bool| -> Vec<usize> {
@@ -397,14 +414,20 @@ impl<'t> Builder<'t> {
         let mut literal_edges = Vec::with_capacity(literals.len());
         for &literal in &literals {
             let text = trie.literal_texts[literal as usize].as_bytes();
-            let mut next: Vec<usize> = children.iter().filter_map(|node| node.literals.get(&literal).copied()).collect();
+            let mut next: Vec<usize> = children
+                .iter()
+                .filter_map(|node| node.literals.get(&literal).copied())
+                .collect();
             next.extend(through(&|id| trie.patterns[id as usize].matches(text)));
             let position = self.position(&tails, next.into_iter());
             literal_edges.push((literal, self.add(position, at, text.into())));
         }
 
-        let narrow: Box<[PatternId]> =
-            patterns.iter().copied().filter(|id| matches!(trie.patterns[*id as usize], Pattern::Dfa(_))).collect();
+        let narrow: Box<[PatternId]> = patterns
+            .iter()
+            .copied()
+            .filter(|id| matches!(trie.patterns[*id as usize], Pattern::Dfa(_)))
+            .collect();
         if narrow.len() > MAX_PATTERNS_IN_PLACE {
             return Err(AutomatonError::TooManyPatterns(self.place(at)));
         }
@@ -419,7 +442,9 @@ impl<'t> Builder<'t> {
             others.push((mask, self.add(position, at, segment.into())));
         }
 
-        let empty_literal = literal_edges.iter().find(|(id, _)| trie.literal_texts[*id as usize].is_empty());
+        let empty_literal = literal_edges
+            .iter()
+            .find(|(id, _)| trie.literal_texts[*id as usize].is_empty());
         let empty = match empty_literal {
             Some((_, next)) => *next,
             None => {
@@ -522,7 +547,10 @@ mod tests {
 
     fn automaton(templates: &[&str]) -> Automaton {
         let templates: Vec<Template> = templates.iter().map(|text| Template::parse(text).unwrap()).collect();
-        let marked = templates.iter().enumerate().map(|(mark, template)| (mark as Mark, template));
+        let marked = templates
+            .iter()
+            .enumerate()
+            .map(|(mark, template)| (mark as Mark, template));
         Automaton::new(marked, &Kinds::default(), false).unwrap()
     }
 
@@ -533,7 +561,17 @@ mod tests {
 
     #[test]
     fn a_path_ends_in_the_templates_that_match_it() {
-        let automaton = automaton(&["/", "/**", "/a", "/a/", "/a/**", "/a/{x}", "/a/{x:int}", "/a/b", "/a/{x:kebab}/c"]);
+        let automaton = automaton(&[
+            "/",
+            "/**",
+            "/a",
+            "/a/",
+            "/a/**",
+            "/a/{x}",
+            "/a/{x:int}",
+            "/a/b",
+            "/a/{x:kebab}/c",
+        ]);
         for (path, expected) in [
             ("/", vec![0, 1]),
             ("/x", vec![1]),
@@ -555,7 +593,14 @@ mod tests {
     #[test]
     fn every_state_has_a_witness_that_ends_in_it() {
         for templates in [
-            vec!["/a/{x}/b", "/a/{y:int}/c", "/{z}/q/**", "/a/{u:uuid}", "/p-{k:kebab}.x/y", "/w/"],
+            vec![
+                "/a/{x}/b",
+                "/a/{y:int}/c",
+                "/{z}/q/**",
+                "/a/{u:uuid}",
+                "/p-{k:kebab}.x/y",
+                "/w/",
+            ],
             vec!["/**"],
             vec!["/"],
             vec![],
@@ -573,7 +618,10 @@ mod tests {
         let mut kinds = Kinds::default();
         kinds.declare("bit", "0|1").unwrap();
         let templates = ["/0", "/1", "/{b:bit}/x"].map(|text| Template::parse(text).unwrap());
-        let marked = templates.iter().enumerate().map(|(mark, template)| (mark as Mark, template));
+        let marked = templates
+            .iter()
+            .enumerate()
+            .map(|(mark, template)| (mark as Mark, template));
         let automaton = Automaton::new(marked, &kinds, false).unwrap();
         assert_eq!(automaton.states()[ROOT as usize].others.len(), 1);
     }

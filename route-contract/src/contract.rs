@@ -136,7 +136,8 @@ impl Method {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let token = !text.is_empty() && text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
+        let token =
+            !text.is_empty() && text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
         if token || text == Self::ANY {
             return Ok(Self(text.into()));
         }

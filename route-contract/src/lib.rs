@@ -1,9 +1,13 @@
 pub mod automaton;
+pub mod classify;
 pub mod contract;
 pub mod diagnostic;
 pub mod document;
+pub mod matcher;
 pub mod ownership;
 pub mod pattern;
+pub mod readings;
+pub mod router;
 pub mod scan;
 mod segments;
 pub mod template;

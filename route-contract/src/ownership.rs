@@ -68,12 +68,27 @@ impl Ownership {
     pub fn new(contract: &Contract) -> Self {
         let mut entries = Vec::new();
         for (id, family) in contract.family_ids() {
-            entries.extend(family.claims.iter().map(|claim| (id, Part::Claim, claim.template.clone())));
-            entries.extend(family.routes.iter().flatten().map(|route| (id, Part::Route, route.template.clone())));
+            entries.extend(
+                family
+                    .claims
+                    .iter()
+                    .map(|claim| (id, Part::Claim, claim.template.clone())),
+            );
+            entries.extend(
+                family
+                    .routes
+                    .iter()
+                    .flatten()
+                    .map(|route| (id, Part::Route, route.template.clone())),
+            );
         }
         Self {
             entries,
-            families: contract.families.iter().map(|family| (family.serve, family.routes.is_some())).collect(),
+            families: contract
+                .families
+                .iter()
+                .map(|family| (family.serve, family.routes.is_some()))
+                .collect(),
         }
     }
 
@@ -104,13 +119,17 @@ impl Ownership {
 
     /// Whether a template is a claim.
     pub fn is_claim(&self, id: TemplateId) -> bool {
-        self.entries.get(id.0 as usize).is_some_and(|(_, part, _)| *part == Part::Claim)
+        self.entries
+            .get(id.0 as usize)
+            .is_some_and(|(_, part, _)| *part == Part::Claim)
     }
 
     /// Decides, given the templates that match a path in ascending order. Marks beyond [`Self::len`] are
     /// left alone.
     pub fn decide(&self, matching: &[Mark]) -> Decision {
-        let mut entries = matching.iter().filter_map(|mark| self.entries.get(*mark as usize).map(|entry| (*mark, entry)));
+        let mut entries = matching
+            .iter()
+            .filter_map(|mark| self.entries.get(*mark as usize).map(|entry| (*mark, entry)));
         // Ascending marks: a claim comes before the routes of its family, a family before later ones. A
         // route without a claim of its family decides nothing.
         let Some((claim, (family, ..))) = entries.by_ref().find(|(_, (_, part, _))| *part == Part::Claim) else {

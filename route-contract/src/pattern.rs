@@ -18,7 +18,11 @@ const MAX_DFA_BYTES: usize = 1 << 20;
 
 /// Kinds that need no declaration: name, regular expression, what it is.
 pub const BUILT_IN: [(&str, &str, &str); 3] = [
-    ("kebab", "[a-z0-9]+(?:-[a-z0-9]+)*", "lowercase letters and digits in words joined by single hyphens"),
+    (
+        "kebab",
+        "[a-z0-9]+(?:-[a-z0-9]+)*",
+        "lowercase letters and digits in words joined by single hyphens",
+    ),
     (
         "uuid",
         "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}",
@@ -36,7 +40,10 @@ pub struct Kinds {
 impl Default for Kinds {
     fn default() -> Self {
         Self {
-            expressions: BUILT_IN.iter().map(|(name, expression, _)| ((*name).into(), (*expression).into())).collect(),
+            expressions: BUILT_IN
+                .iter()
+                .map(|(name, expression, _)| ((*name).into(), (*expression).into()))
+                .collect(),
         }
     }
 }
@@ -56,7 +63,11 @@ impl Kinds {
         match segments.find(&[true], |_| true) {
             Ok(Some(_)) => {}
             Ok(None) => return Err("no segment matches it: a segment is not empty and has no `/`".to_owned()),
-            Err(_) => return Err(format!("the shortest segment that matches it has over {MAX_WITNESS} bytes")),
+            Err(_) => {
+                return Err(format!(
+                    "the shortest segment that matches it has over {MAX_WITNESS} bytes"
+                ));
+            }
         }
         self.expressions.insert(name.into(), expression.into());
         Ok(())
@@ -111,7 +122,9 @@ impl Pattern {
         }
         let kind = match &parameter.kind {
             None => "(?s-u:.)+",
-            Some(name) => kinds.expression(name).ok_or_else(|| format!("there is no kind `{name}`"))?,
+            Some(name) => kinds
+                .expression(name)
+                .ok_or_else(|| format!("there is no kind `{name}`"))?,
         };
         let prefix = escape(&parameter.prefix);
         let suffix = escape(&parameter.suffix);
@@ -120,14 +133,23 @@ impl Pattern {
 
     /// What tells it apart from other patterns.
     pub fn key(parameter: &Parameter) -> PatternKey {
-        (parameter.prefix.clone(), parameter.kind.clone(), parameter.suffix.clone())
+        (
+            parameter.prefix.clone(),
+            parameter.kind.clone(),
+            parameter.suffix.clone(),
+        )
     }
 
     /// Whether a segment is in the language.
     pub fn matches(&self, segment: &[u8]) -> bool {
+        self.matches_as::<false>(segment)
+    }
+
+    /// Whether a segment is in the language; `FOLD` reads its letters as lower case.
+    pub fn matches_as<const FOLD: bool>(&self, segment: &[u8]) -> bool {
         match self {
             Self::Any => !segment.is_empty(),
-            Self::Dfa(dfa) => !segment.is_empty() && dfa.accepts(segment),
+            Self::Dfa(dfa) => !segment.is_empty() && dfa.accepts::<FOLD>(segment),
         }
     }
 }
@@ -153,10 +175,12 @@ impl SegmentDfa {
         self.dfa.byte_classes().get(byte)
     }
 
-    fn accepts(&self, segment: &[u8]) -> bool {
+    fn accepts<const FOLD: bool>(&self, segment: &[u8]) -> bool {
         let mut state = self.start;
-        for &byte in segment {
-            state = self.dfa.next_state(state, byte);
+        for byte in segment {
+            state = self
+                .dfa
+                .next_state(state, if FOLD { byte.to_ascii_lowercase() } else { *byte });
             if self.dfa.is_dead_state(state) {
                 return false;
             }
@@ -168,7 +192,11 @@ impl SegmentDfa {
 fn compile(expression: &str, fold: bool) -> Result<SegmentDfa, String> {
     let dfa = dense::Builder::new()
         .syntax(syntax::Config::new().unicode(false).utf8(false).case_insensitive(fold))
-        .thompson(regex_automata::nfa::thompson::Config::new().utf8(false).nfa_size_limit(Some(MAX_DFA_BYTES)))
+        .thompson(
+            regex_automata::nfa::thompson::Config::new()
+                .utf8(false)
+                .nfa_size_limit(Some(MAX_DFA_BYTES)),
+        )
         .configure(
             dense::Config::new()
                 .start_kind(regex_automata::dfa::StartKind::Anchored)
@@ -217,7 +245,9 @@ mod tests {
 
     fn pattern(text: &str, fold: bool) -> Pattern {
         let template = Template::parse(text).unwrap();
-        let Segment::Parameter(parameter) = &template.segments()[0] else { panic!("{text}") };
+        let Segment::Parameter(parameter) = &template.segments()[0] else {
+            panic!("{text}")
+        };
         Pattern::new(parameter, &Kinds::default(), fold).unwrap()
     }
 
@@ -240,7 +270,11 @@ mod tests {
             ("/img-{a:int}.png", "img-7.png", true),
             ("/img-{a:int}.png", "img-7xpng", false),
         ] {
-            assert_eq!(pattern(text, false).matches(segment.as_bytes()), expected, "{text} {segment}");
+            assert_eq!(
+                pattern(text, false).matches(segment.as_bytes()),
+                expected,
+                "{text} {segment}"
+            );
         }
         assert!(pattern("/Img-{a:kebab}", true).matches(b"iMG-ABC"));
         assert!(pattern("/a-{a}", false).matches(b"a-\xff\n"));

@@ -30,8 +30,10 @@ impl Scan {
         let mut families = Vec::new();
         for family in &contract.families {
             let claims: Vec<Template> = family.claims.iter().map(|located| located.template.clone()).collect();
-            let routes: Option<Vec<Template>> =
-                family.routes.as_ref().map(|routes| routes.iter().map(|located| located.template.clone()).collect());
+            let routes: Option<Vec<Template>> = family
+                .routes
+                .as_ref()
+                .map(|routes| routes.iter().map(|located| located.template.clone()).collect());
             for template in claims.iter().chain(routes.iter().flatten()) {
                 collect_patterns(template, &contract.kinds, &mut patterns)?;
             }
@@ -53,7 +55,9 @@ impl Scan {
             return match (&family.serve, &family.routes) {
                 (Serve::Never, _) => Owner::Never(id),
                 (Serve::Forward, None) => Owner::Family(id),
-                (Serve::Forward, Some(routes)) if routes.iter().any(|route| self.matches(route, path)) => Owner::Family(id),
+                (Serve::Forward, Some(routes)) if routes.iter().any(|route| self.matches(route, path)) => {
+                    Owner::Family(id)
+                }
                 (Serve::Forward, Some(_)) => Owner::Refused(id),
             };
         }
@@ -62,15 +66,18 @@ impl Scan {
 
     /// Whether a template matches a path.
     fn matches(&self, template: &Template, path: &[u8]) -> bool {
-        let Some(path) = path.strip_prefix(b"/") else { return false };
+        let Some(path) = path.strip_prefix(b"/") else {
+            return false;
+        };
         let mut segments = path.split(|byte| *byte == b'/');
         for expected in template.segments() {
             let Some(segment) = segments.next() else { return false };
             let fits = match expected {
                 Segment::Literal(literal) => literal.as_bytes() == segment,
-                Segment::Parameter(parameter) => {
-                    self.patterns.get(&Pattern::key(parameter)).is_some_and(|pattern| pattern.matches(segment))
-                }
+                Segment::Parameter(parameter) => self
+                    .patterns
+                    .get(&Pattern::key(parameter))
+                    .is_some_and(|pattern| pattern.matches(segment)),
             };
             if !fits {
                 return false;
@@ -80,7 +87,11 @@ impl Scan {
     }
 }
 
-fn collect_patterns(template: &Template, kinds: &Kinds, patterns: &mut HashMap<PatternKey, Pattern>) -> Result<(), String> {
+fn collect_patterns(
+    template: &Template,
+    kinds: &Kinds,
+    patterns: &mut HashMap<PatternKey, Pattern>,
+) -> Result<(), String> {
     for parameter in template.parameters() {
         if let std::collections::hash_map::Entry::Vacant(free) = patterns.entry(Pattern::key(parameter)) {
             free.insert(Pattern::new(parameter, kinds, false)?);

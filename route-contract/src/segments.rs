@@ -153,7 +153,11 @@ impl<'p> Segments<'p> {
                 return Err(TooHard);
             }
         }
-        if self.states.len() + distance[0] + 1 > MAX_WITNESS { Err(TooHard) } else { Ok(None) }
+        if self.states.len() + distance[0] + 1 > MAX_WITNESS {
+            Err(TooHard)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Looks for a segment of exactly `length` more bytes, best reading first.

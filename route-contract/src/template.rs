@@ -323,7 +323,11 @@ mod tests {
             ("/a;b=1/(c)/*x", 3, false),
         ] {
             let template = Template::parse(text).unwrap();
-            assert_eq!((template.segments().len(), template.has_tail()), (segments, tail), "{text}");
+            assert_eq!(
+                (template.segments().len(), template.has_tail()),
+                (segments, tail),
+                "{text}"
+            );
             assert_eq!(template.to_string(), text);
         }
     }
@@ -358,8 +362,16 @@ mod tests {
             let error = Template::parse(text).unwrap_err();
             assert_eq!((error.kind, error.span), (kind, span), "{text}");
         }
-        assert_eq!(Template::parse(&format!("/{}", "a".repeat(MAX_BYTES))).unwrap_err().kind, Kind::TooLong);
-        assert_eq!(Template::parse(&"/a".repeat(MAX_SEGMENTS + 1)).unwrap_err().kind, Kind::TooManySegments);
+        assert_eq!(
+            Template::parse(&format!("/{}", "a".repeat(MAX_BYTES)))
+                .unwrap_err()
+                .kind,
+            Kind::TooLong
+        );
+        assert_eq!(
+            Template::parse(&"/a".repeat(MAX_SEGMENTS + 1)).unwrap_err().kind,
+            Kind::TooManySegments
+        );
         let many: String = (0..=MAX_PARAMETERS).map(|n| format!("/{{p{n}}}")).collect();
         assert_eq!(Template::parse(&many).unwrap_err().kind, Kind::TooManyParameters);
     }

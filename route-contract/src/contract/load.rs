@@ -8,7 +8,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Contract, Family, FamilyId, LocatedTemplate, MAX_FAMILIES, MAX_TEMPLATES, Method, Profile, Role, Route, Serve, VERSION,
+    Contract, Family, FamilyId, LocatedTemplate, MAX_FAMILIES, MAX_TEMPLATES, Method, Profile, Role, Route, Serve,
+    VERSION,
 };
 use crate::diagnostic::{Diagnostic, Place, Source, did_you_mean};
 use crate::document::{self, Codes};
@@ -124,7 +125,11 @@ impl Contract {
             templates: 0,
         };
         let contract = loader.contract(file, folder, read);
-        if loader.faults.is_empty() { Ok(contract) } else { Err(loader.faults) }
+        if loader.faults.is_empty() {
+            Ok(contract)
+        } else {
+            Err(loader.faults)
+        }
     }
 }
 
@@ -140,7 +145,10 @@ impl Loader {
         if *file.version.get_ref() != VERSION {
             let fault = Diagnostic::error(
                 CODES.invalid_value,
-                format!("version {} of the contract language is not known", file.version.get_ref()),
+                format!(
+                    "version {} of the contract language is not known",
+                    file.version.get_ref()
+                ),
             );
             let fault = fault.with_help(format!("this program reads version {VERSION}"));
             self.fault_at(fault, &file.version);
@@ -149,7 +157,10 @@ impl Loader {
             if !is_name(name.get_ref()) {
                 self.invalid(name, format!("`{}` cannot name a kind", name.get_ref()));
             } else if let Err(why) = self.kinds.declare(name.get_ref(), expression.get_ref()) {
-                self.invalid(expression, format!("the kind `{}` cannot be used: {why}", name.get_ref()));
+                self.invalid(
+                    expression,
+                    format!("the kind `{}` cannot be used: {why}", name.get_ref()),
+                );
             }
         }
         let families = self.families(&file.family);
@@ -182,11 +193,13 @@ impl Loader {
         let source = Arc::clone(&self.source);
         let mut families: Vec<Family> = Vec::with_capacity(tables.len());
         if tables.is_empty() {
-            self.faults.push(Diagnostic::error(CODES.missing_key, "the contract has no family").at(Place::new(&source, 0..0)));
+            self.faults
+                .push(Diagnostic::error(CODES.missing_key, "the contract has no family").at(Place::new(&source, 0..0)));
         }
         if tables.len() > MAX_FAMILIES {
             let fault = Diagnostic::error(LIMIT, format!("more than {MAX_FAMILIES} families"));
-            self.faults.push(fault.at(Place::new(&source, tables[MAX_FAMILIES].span())));
+            self.faults
+                .push(fault.at(Place::new(&source, tables[MAX_FAMILIES].span())));
             return families;
         }
         for table in tables {
@@ -197,10 +210,15 @@ impl Loader {
             if !is_name(name) || name.len() > 64 {
                 self.invalid(
                     &table.name,
-                    format!("`{name}` cannot name a family: a letter or `_`, then up to 63 letters, digits, `_` or `-`"),
+                    format!(
+                        "`{name}` cannot name a family: a letter or `_`, then up to 63 letters, digits, `_` or `-`"
+                    ),
                 );
             } else if RESERVED.contains(&name.as_str()) {
-                self.invalid(&table.name, format!("`{name}` cannot name a family: it is the name of a verdict"));
+                self.invalid(
+                    &table.name,
+                    format!("`{name}` cannot name a family: it is the name of a verdict"),
+                );
             } else if let Some(first) = families.iter().find(|family| family.name == *name) {
                 let first = first.place.clone();
                 self.duplicate(format!("the family `{name}` is declared twice"), place.clone(), first);
@@ -216,8 +234,13 @@ impl Loader {
                 self.fault_at(fault, routes);
             }
             let claims = self.templates(table.claims.get_ref(), &source);
-            self.distinct(&claims, |template| format!("`{template}` is claimed twice by one family"));
-            let routes = table.routes.as_ref().map(|routes| self.templates(routes.get_ref(), &source));
+            self.distinct(&claims, |template| {
+                format!("`{template}` is claimed twice by one family")
+            });
+            let routes = table
+                .routes
+                .as_ref()
+                .map(|routes| self.templates(routes.get_ref(), &source));
             if let Some(routes) = &routes {
                 self.distinct(routes, |template| format!("`{template}` is listed twice in one family"));
             }
@@ -257,33 +280,60 @@ impl Loader {
             }
             let role = match (&table.owns, &table.aggregate) {
                 (Some(_), Some(aggregate)) => {
-                    self.invalid(aggregate, format!("the profile `{name}` has both `owns` and `aggregate`; an aggregate owns what its parts own"));
+                    self.invalid(
+                        aggregate,
+                        format!(
+                            "the profile `{name}` has both `owns` and `aggregate`; an aggregate owns what its parts own"
+                        ),
+                    );
                     continue;
                 }
                 (None, None) => {
-                    let fault = Diagnostic::error(CODES.missing_key, format!("the profile `{name}` has neither `owns` nor `aggregate`"));
+                    let fault = Diagnostic::error(
+                        CODES.missing_key,
+                        format!("the profile `{name}` has neither `owns` nor `aggregate`"),
+                    );
                     self.faults.push(fault.at(place));
                     continue;
                 }
                 (Some(owns), None) => Role::Plain {
-                    owns: self.resolve(owns, "family", |wanted| {
-                        let index = families.iter().position(|family| family.name == wanted)?;
-                        u16::try_from(index).ok().map(FamilyId)
-                    }, &families.iter().map(|family| family.name.as_str()).collect::<Vec<_>>()),
+                    owns: self.resolve(
+                        owns,
+                        "family",
+                        |wanted| {
+                            let index = families.iter().position(|family| family.name == wanted)?;
+                            u16::try_from(index).ok().map(FamilyId)
+                        },
+                        &families.iter().map(|family| family.name.as_str()).collect::<Vec<_>>(),
+                    ),
                 },
                 (None, Some(parts)) => {
-                    let resolved = self.resolve(parts.get_ref(), "profile", |wanted| names.iter().position(|name| *name == wanted), &names);
+                    let resolved = self.resolve(
+                        parts.get_ref(),
+                        "profile",
+                        |wanted| names.iter().position(|name| *name == wanted),
+                        &names,
+                    );
                     for (part, index) in parts.get_ref().iter().zip(&resolved) {
-                        let is_aggregate = tables.values().nth(*index).is_some_and(|table| table.get_ref().aggregate.is_some());
+                        let is_aggregate = tables
+                            .values()
+                            .nth(*index)
+                            .is_some_and(|table| table.get_ref().aggregate.is_some());
                         if is_aggregate {
-                            self.invalid(part, format!("`{}` is an aggregate itself; list its parts", part.get_ref()));
+                            self.invalid(
+                                part,
+                                format!("`{}` is an aggregate itself; list its parts", part.get_ref()),
+                            );
                         }
                     }
                     Role::Aggregate { parts: resolved }
                 }
             };
             if matches!(role, Role::Plain { .. }) && table.routes.is_none() {
-                let fault = Diagnostic::error(CODES.missing_key, format!("the profile `{name}` names no manifest in `routes`"));
+                let fault = Diagnostic::error(
+                    CODES.missing_key,
+                    format!("the profile `{name}` names no manifest in `routes`"),
+                );
                 self.faults.push(fault.at(place.clone()));
             }
             let routes = table.routes.as_ref().map(|manifests| {
@@ -294,7 +344,12 @@ impl Loader {
                 self.distinct_routes(&routes);
                 routes
             });
-            profiles.push(Profile { name: name.clone(), role, routes, place });
+            profiles.push(Profile {
+                name: name.clone(),
+                role,
+                routes,
+                place,
+            });
         }
         profiles
     }
@@ -304,7 +359,8 @@ impl Loader {
             Ok(source) => source,
             Err(fault) => {
                 let named = Place::new(&self.source, name.span());
-                self.faults.push(if fault.place.is_none() { fault.at(named) } else { fault });
+                self.faults
+                    .push(if fault.place.is_none() { fault.at(named) } else { fault });
                 return;
             }
         };
@@ -319,7 +375,8 @@ impl Loader {
             let method = Method::parse(route.method.get_ref());
             if let Err(why) = &method {
                 let place = Place::new(&source, route.method.span());
-                self.faults.push(Diagnostic::error(CODES.invalid_value, why.clone()).at(place));
+                self.faults
+                    .push(Diagnostic::error(CODES.invalid_value, why.clone()).at(place));
             }
             let located = self.template(&route.path, &source);
             if let (Ok(method), Some(located)) = (method, located) {
@@ -350,7 +407,8 @@ impl Loader {
             Ok(template) => template,
             Err(error) => {
                 let place = Place::new(source, inside(text, source, &error.span));
-                self.faults.push(Diagnostic::error(TEMPLATE, error.to_string()).at(place));
+                self.faults
+                    .push(Diagnostic::error(TEMPLATE, error.to_string()).at(place));
                 return None;
             }
         };
@@ -390,7 +448,10 @@ impl Loader {
                     self.fault_at(fault, name);
                 }
                 Some(value) if found.contains(&value) => {
-                    let first = names[..index].iter().find(|other| other.get_ref() == name.get_ref()).unwrap_or(name);
+                    let first = names[..index]
+                        .iter()
+                        .find(|other| other.get_ref() == name.get_ref())
+                        .unwrap_or(name);
                     let first = Place::new(&self.source, first.span());
                     let place = Place::new(&self.source, name.span());
                     self.duplicate(format!("the {what} `{}` stands twice", name.get_ref()), place, first);
@@ -422,7 +483,10 @@ impl Loader {
             match seen.entry((&route.method, route.template.shape(true))) {
                 std::collections::hash_map::Entry::Occupied(first) => {
                     let first = first.get().place.clone();
-                    let message = format!("`{} {}` is registered twice by one profile", route.method, route.template);
+                    let message = format!(
+                        "`{} {}` is registered twice by one profile",
+                        route.method, route.template
+                    );
                     self.duplicate(message, route.place.clone(), first);
                 }
                 std::collections::hash_map::Entry::Vacant(free) => {
@@ -433,7 +497,11 @@ impl Loader {
     }
 
     fn duplicate(&mut self, message: String, place: Place, first: Place) {
-        self.faults.push(Diagnostic::error(DUPLICATE, message).at(place).with_related("first here", first));
+        self.faults.push(
+            Diagnostic::error(DUPLICATE, message)
+                .at(place)
+                .with_related("first here", first),
+        );
     }
 
     fn invalid<T>(&mut self, value: &Spanned<T>, message: impl Into<String>) {

@@ -1,0 +1,402 @@
+//! The classification of a request target: the compiled matcher and the rule on readings together. The
+//! gateway and `route-contract classify` use this very code.
+
+use std::sync::Arc;
+
+use crate::automaton::ROOT;
+use crate::contract::{Contract, FamilyId};
+use crate::diagnostic::{Diagnostic, Place};
+use crate::matcher::Matcher;
+use crate::ownership::{Decision, Owner, Ownership, TemplateId};
+use crate::readings::{Reading, Unreadable, readings};
+
+/// The code of a contract whose templates cannot be compiled.
+const TOO_LARGE: &str = "RC0110";
+
+/// What becomes of a request target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Forwarded to this family's upstream.
+    Family(FamilyId),
+    /// Refused like an unknown path: it belongs to a family that is never forwarded.
+    Never(FamilyId),
+    /// Refused: nobody's, or in a claim and none of its routes.
+    Unknown,
+    /// Refused: two servers could read it as paths of different owners.
+    Ambiguous,
+    /// Refused: not a target that every server reads alike.
+    Invalid,
+}
+
+/// A verdict with what stands behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classification {
+    /// What becomes of the target.
+    pub verdict: Verdict,
+    /// The template that decided about the path as it stands.
+    pub template: Option<TemplateId>,
+}
+
+/// Classifies request targets by a contract. Cheap to share in an [`Arc`].
+pub struct Classifier {
+    ownership: Ownership,
+    exact: Arc<Matcher>,
+    /// For readings that fold case; the same as `exact` where the contract has no capitals and no kinds of
+    /// its own, so that folding the path's letters is all there is to do.
+    folded: Arc<Matcher>,
+    shared: bool,
+}
+
+/// Two readings that disagree, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disagreement {
+    /// The reading.
+    pub reading: Reading,
+    /// Whether its letters were taken as lower case too.
+    pub folded: bool,
+    /// Who would own it.
+    pub owner: Owner,
+}
+
+impl Classifier {
+    /// Compiles a contract.
+    ///
+    /// # Errors
+    /// Its templates overlap in too many ways to be compiled.
+    pub fn new(contract: &Contract) -> Result<Self, Vec<Diagnostic>> {
+        let ownership = Ownership::new(contract);
+        let compile = |fold| {
+            Matcher::new(contract, &ownership, fold).map(Arc::new).map_err(|error| {
+                let place = Place::new(&contract.source, 0..0);
+                vec![Diagnostic::error(TOO_LARGE, error.to_string()).at(place)]
+            })
+        };
+        let exact = compile(false)?;
+        let shared = ownership.templates().all(|(_, template)| {
+            let own_kind = |kind: &str| contract.kinds.declared().any(|(name, _)| name == kind);
+            !template.shape(false).bytes().any(|byte| byte.is_ascii_uppercase())
+                && !template
+                    .parameters()
+                    .filter_map(|parameter| parameter.kind.as_deref())
+                    .any(own_kind)
+        });
+        let folded = if shared { Arc::clone(&exact) } else { compile(true)? };
+        Ok(Self {
+            ownership,
+            exact,
+            folded,
+            shared,
+        })
+    }
+
+    /// Classifies an origin-form request target (RFC 9112 section 3.2.1): path and query as they came. A
+    /// plain path is settled in one pass without an allocation.
+    pub fn classify(&self, target: &[u8]) -> Classification {
+        let refused = |verdict| Classification {
+            verdict,
+            template: None,
+        };
+        let Some((b'/', _)) = target.split_first() else {
+            return refused(Verdict::Invalid);
+        };
+        let mut exact = ROOT;
+        let mut folded = ROOT;
+        // What was decided before an empty last segment: the reading without the trailing slash.
+        let mut before;
+        let mut seen = 0;
+        let mut start = 1;
+        let end = loop {
+            let rest = target.get(start..).unwrap_or_default();
+            let mut flags = 0;
+            let mut length = 0;
+            for &byte in rest {
+                let class = CLASS[usize::from(byte)];
+                if class & END != 0 {
+                    break;
+                }
+                flags |= class;
+                length += 1;
+            }
+            let segment = &rest[..length];
+            seen |= flags | dots(segment);
+            before = (exact, folded);
+            if self.shared && exact == folded && flags & UPPER == 0 {
+                exact = self.exact.step::<false>(exact, segment);
+                folded = exact;
+            } else {
+                exact = self.exact.step::<false>(exact, segment);
+                folded = self.folded.step::<true>(folded, segment);
+            }
+            start += length;
+            match rest.get(length) {
+                Some(b'/') => {
+                    // A segment is followed by another one: where it was empty, the path has a `//`.
+                    if segment.is_empty() {
+                        seen |= ODD;
+                    }
+                    start += 1;
+                }
+                _ => break start,
+            }
+        };
+        if !query_is_valid(&target[end..]) {
+            return refused(Verdict::Invalid);
+        }
+        if seen & (ODD | INVALID) != 0 {
+            return self.classify_suspicious(&target[..end], seen);
+        }
+        let decision = self.exact.decision(exact);
+        let Owner::Family(family) = decision.owner else {
+            return refusal(decision);
+        };
+        let agrees = |owner: Owner| owner.forwarded() == Some(family);
+        let path_ends_in_slash = end > 1 && target[end - 1] == b'/';
+        let agreed = agrees(self.folded.decision(folded).owner)
+            && (!path_ends_in_slash
+                || (agrees(self.exact.decision(before.0).owner) && agrees(self.folded.decision(before.1).owner)));
+        Classification {
+            verdict: if agreed {
+                Verdict::Family(family)
+            } else {
+                Verdict::Ambiguous
+            },
+            template: decision.template,
+        }
+    }
+
+    /// The slow way, for a path that some server may read as another one.
+    #[cold]
+    fn classify_suspicious(&self, path: &[u8], seen: u8) -> Classification {
+        let refused = |verdict| Classification {
+            verdict,
+            template: None,
+        };
+        if seen & INVALID != 0 {
+            return refused(Verdict::Invalid);
+        }
+        let readings = readings(path);
+        if readings == Err(Unreadable::Malformed) {
+            return refused(Verdict::Invalid);
+        }
+        let decision = self.exact.decide::<false>(path);
+        let Owner::Family(family) = decision.owner else {
+            return refusal(decision);
+        };
+        let agreed = readings.is_ok_and(|readings| self.disagreement_among(&readings, family).is_none());
+        Classification {
+            verdict: if agreed {
+                Verdict::Family(family)
+            } else {
+                Verdict::Ambiguous
+            },
+            template: decision.template,
+        }
+    }
+
+    /// The first reading of a path that its family does not own.
+    ///
+    /// # Errors
+    /// The path has no readings that could be compared.
+    pub fn disagreement(&self, path: &[u8]) -> Result<Option<Disagreement>, Unreadable> {
+        let readings = readings(path)?;
+        Ok(self
+            .exact
+            .decide::<false>(path)
+            .owner
+            .forwarded()
+            .and_then(|family| self.disagreement_among(&readings, family)))
+    }
+
+    fn disagreement_among(&self, readings: &[Reading], family: FamilyId) -> Option<Disagreement> {
+        readings.iter().find_map(|reading| {
+            let owners = [
+                (false, self.exact.decide::<false>(&reading.path).owner),
+                (true, self.folded.decide::<true>(&reading.path).owner),
+            ];
+            owners
+                .into_iter()
+                .find(|(_, owner)| owner.forwarded() != Some(family))
+                .map(|(folded, owner)| Disagreement {
+                    reading: reading.clone(),
+                    folded,
+                    owner,
+                })
+        })
+    }
+
+    /// The decision on a path taken as it stands, readings aside.
+    pub fn decide(&self, path: &[u8]) -> Decision {
+        self.exact.decide::<false>(path)
+    }
+
+    /// The text of the template behind a classification.
+    pub fn template(&self, id: TemplateId) -> &str {
+        self.ownership.template(id).map_or("", |template| template.as_str())
+    }
+
+    /// The families' templates.
+    pub fn ownership(&self) -> &Ownership {
+        &self.ownership
+    }
+}
+
+fn refusal(decision: Decision) -> Classification {
+    Classification {
+        verdict: match decision.owner {
+            Owner::Never(family) => Verdict::Never(family),
+            _ => Verdict::Unknown,
+        },
+        template: decision.template,
+    }
+}
+
+/// A capital letter.
+const UPPER: u8 = 1;
+/// Something that not every server reads alike: `%`, `;`, a dot segment, an empty segment.
+const ODD: u8 = 2;
+/// A byte that no path may hold (RFC 3986 section 3.3).
+const INVALID: u8 = 4;
+/// The end of a segment: `/` or `?`.
+const END: u8 = 8;
+
+const CLASS: [u8; 256] = {
+    let mut class = [INVALID; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        class[byte] = match byte as u8 {
+            b'/' | b'?' => END,
+            b'A'..=b'Z' => UPPER,
+            b'a'..=b'z' | b'0'..=b'9' => 0,
+            b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b'=' | b':'
+            | b'@' => 0,
+            b'%' | b';' => ODD,
+            _ => INVALID,
+        };
+        byte += 1;
+    }
+    class
+};
+
+fn dots(segment: &[u8]) -> u8 {
+    match segment {
+        b"." | b".." => ODD,
+        _ => 0,
+    }
+}
+
+/// The query is opaque: only what no hop may pass on unescaped is refused.
+fn query_is_valid(query: &[u8]) -> bool {
+    !query.iter().any(|byte| !matches!(byte, b'!'..=b'~') || *byte == b'#')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Contract;
+    use std::path::Path;
+
+    fn reference() -> (Contract, Classifier) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/agentteam/contract.toml");
+        let contract = Contract::load(&path).unwrap();
+        let classifier = Classifier::new(&contract).unwrap();
+        (contract, classifier)
+    }
+
+    #[test]
+    fn the_reference_contract_classifies_as_it_is_written() {
+        let (contract, classifier) = reference();
+        let ext = "/api/v1/workspaces/w1/agents/a1/runtime/ext";
+        let cases: Vec<(String, &str)> = vec![
+            ("/".into(), "central"),
+            ("/login".into(), "central"),
+            ("/api/v1/orgs".into(), "central"),
+            ("/api/v1/orgs/".into(), "central"),
+            ("/api/v1/orgs?next=/internal/jobs".into(), "central"),
+            ("/api/v1/workspaces".into(), "central"),
+            ("/api/v1/workspaces/".into(), "unknown"),
+            ("/api/v1/workspaces/w1".into(), "workspace"),
+            ("/api/v1/workspaces/w1/files/a%2Fb.txt".into(), "workspace"),
+            ("/api/v1/workspaces/w1/files/100%25.txt".into(), "workspace"),
+            ("/api/v1/workspaces/w1/files/a..b/v1.2/.hidden".into(), "workspace"),
+            ("/api/v1/workspaces/w1/files/%C3%A9%20x".into(), "workspace"),
+            ("/api/v1/workspaces/01HV/agents/A1/runtime/status".into(), "workspace"),
+            ("/api/v1/workspaces/w1/agents/a1/runtime/extension".into(), "workspace"),
+            (ext.into(), "extension"),
+            (format!("{ext}/d1"), "extension"),
+            (format!("{ext}/d1/actions/run"), "extension"),
+            ("/api/v1/workspaces/ext/agents/ext/runtime/ext".into(), "extension"),
+            ("/api/v1/workspaces/W1/agents/A1/runtime/ext/d1".into(), "extension"),
+            (format!("{ext}/"), "unknown"),
+            (format!("{ext}/d1/"), "unknown"),
+            (format!("{ext}/d1/actions"), "unknown"),
+            (format!("{ext}/d1/actions/run/more"), "unknown"),
+            (format!("{ext}/sales%20eu/actions/run"), "unknown"),
+            (format!("{ext}/D1"), "unknown"),
+            ("/api/internal/jobs".into(), "never"),
+            ("/internal".into(), "never"),
+            ("/internalization".into(), "unknown"),
+            ("/%69nternal/jobs".into(), "unknown"),
+            ("/INTERNAL/jobs".into(), "unknown"),
+            ("//internal/jobs".into(), "unknown"),
+            ("/wp-login.php".into(), "unknown"),
+            ("/metrics".into(), "unknown"),
+            ("/api/v1/workspaces/w1/agents/a1/Runtime/ext/d1".into(), "ambiguous"),
+            ("/api/v1/workspaces/w1/agents/a1/runtime%2Fext/d1".into(), "ambiguous"),
+            (
+                "/api/v1/workspaces/w1%2fagents%2fa1%2fruntime%2fext".into(),
+                "ambiguous",
+            ),
+            ("/api/v1/workspaces/w1/agents/a1/runtime%252Fext".into(), "ambiguous"),
+            ("/api/v1/workspaces/w1/agents/a1/runtime/e%78t/d1".into(), "ambiguous"),
+            ("/api/v1/workspaces/w1/agents/a1/runtime/./ext".into(), "ambiguous"),
+            ("/api/v1/workspaces/w1/agents/a1/runtime//ext".into(), "ambiguous"),
+            ("/api/v1/workspaces/w1/agents/a1/runtime;v=1/ext".into(), "ambiguous"),
+            ("/api/v1/workspaces/w1/../../../../internal/jobs".into(), "ambiguous"),
+            (
+                "/api/v1/workspaces/w1/%2e%2E/..%2f../../internal/jobs".into(),
+                "ambiguous",
+            ),
+            ("/api/v1/orgs%3fx".into(), "unknown"),
+            ("/api/v1/orgs/%zz".into(), "invalid"),
+            ("/internal/%zz".into(), "invalid"),
+            ("/api/v1/orgs/%00".into(), "invalid"),
+            ("/api/v1/orgs/%c0%ae".into(), "invalid"),
+            ("/api/v1/orgs\\x".into(), "invalid"),
+            ("/api/v1/orgs#x".into(), "invalid"),
+            ("/api/v1/orgs?x#y".into(), "invalid"),
+            ("/api/v1/orgs?x y".into(), "invalid"),
+            ("*".into(), "invalid"),
+            ("".into(), "invalid"),
+            ("api/v1/orgs".into(), "invalid"),
+            ("http://gw/api/v1/orgs".into(), "invalid"),
+        ];
+        for (target, expected) in cases {
+            let verdict = classifier.classify(target.as_bytes()).verdict;
+            let found = match verdict {
+                Verdict::Family(family) => contract.families[family.index()].name.as_str(),
+                Verdict::Never(_) => "never",
+                Verdict::Unknown => "unknown",
+                Verdict::Ambiguous => "ambiguous",
+                Verdict::Invalid => "invalid",
+            };
+            assert_eq!(found, expected, "{target}");
+        }
+    }
+
+    #[test]
+    fn a_classification_names_the_template_that_decided() {
+        let (_, classifier) = reference();
+        let text = |target: &str| {
+            classifier
+                .classify(target.as_bytes())
+                .template
+                .map(|id| classifier.template(id))
+        };
+        assert_eq!(text("/api/v1/orgs/x"), Some("/api/v1/orgs/**"));
+        assert_eq!(
+            text("/api/v1/workspaces/w/agents/a/runtime/ext/d/actions/x"),
+            Some("/api/v1/workspaces/{workspace}/agents/{agent}/runtime/ext/{domain:kebab}/actions/{action:kebab}")
+        );
+        assert_eq!(text("/nobody"), None);
+    }
+}
