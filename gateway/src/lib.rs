@@ -1,4 +1,6 @@
 //! An edge gateway that serves a proved route contract.
 
 pub mod config;
+pub mod demo;
 pub mod listen;
+pub mod readiness;
