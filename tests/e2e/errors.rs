@@ -297,7 +297,7 @@ fn a_body_that_stops_coming_is_cut_off() {
         &[("Content-Length", "100")],
         b"only this",
     ));
-    client.response().assert_refusal(408, "client_timeout");
+    client.response().assert_refusal(408, "request_timeout");
     assert_eq!(deployment.traffic().requests, 0, "no request was completed");
 }
 

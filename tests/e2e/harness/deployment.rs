@@ -259,7 +259,7 @@ impl Deployment {
 /// A readiness probe for recorders: every `interval`, one success or failure is enough to change state.
 pub fn probe_keys(interval: &str) -> String {
     format!(
-        "ready = {{ path = \"{PROBE_TARGET}\", interval = \"{interval}\", timeout = \"500ms\", rise = 1, fall = 1 }}\n"
+        "ready = {{ path = \"{PROBE_TARGET}\", interval = \"{interval}\", timeout = \"1s\", rise = 1, fall = 1 }}\n"
     )
 }
 

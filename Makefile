@@ -1,0 +1,52 @@
+# What one does with this tree. `make demo` and `make test` need nothing but rustup and a C compiler: they
+# install what else is missing, or say what to install.
+
+CARGO ?= cargo
+LISTEN ?= 127.0.0.1:8080
+ADMIN ?= 127.0.0.1:9901
+
+CONTRACTS := $(wildcard config/*/contract.toml)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup components demo test check lint docs bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what the build needs and the machine lacks (cmake, for zlib-ng)
+	@.ci/setup
+
+demo: setup ## Serve the reference deployment on $(LISTEN), with embedded upstreams, until Ctrl-C
+	@$(CARGO) build --quiet --release --locked --package gateway
+	@exec ./target/release/gateway demo --listen $(LISTEN) --admin $(ADMIN)
+
+# Benches are left out: as tests they would be built once more and show nothing.
+test: setup ## Run all tests: unit, command line, end to end, documentation
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	  $(CARGO) nextest run --workspace --locked --no-fail-fast && $(CARGO) test --workspace --locked --doc --quiet; \
+	else \
+	  $(CARGO) test --workspace --locked --no-fail-fast; \
+	fi
+
+check: ## Prove every contract under config/
+	@test -n "$(CONTRACTS)" || { echo "no contract under config/"; exit 2; }
+	@set -e; for contract in $(CONTRACTS); do \
+	  $(CARGO) run --quiet --locked --package route-contract -- check $$contract; \
+	done
+
+lint: components ## rustfmt and clippy, with every warning denied
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+
+docs: ## Build the documentation, with every warning denied
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --locked --no-deps --document-private-items
+
+bench: setup ## Measure the matcher
+	$(CARGO) bench --locked --package route-contract
+
+components:
+	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 \
+	  || rustup component add rustfmt clippy
+
+clean: ## Remove what was built
+	$(CARGO) clean
