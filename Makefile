@@ -17,8 +17,8 @@ setup: ## Install what the build needs and the machine lacks (cmake, for zlib-ng
 	@.ci/setup
 
 demo: setup ## Serve the reference deployment on $(LISTEN), with embedded upstreams, until Ctrl-C
-	@$(CARGO) build --quiet --release --locked --package gateway
-	@exec ./target/release/gateway demo --listen $(LISTEN) --admin $(ADMIN)
+	@$(CARGO) build --locked --package gateway
+	@exec ./target/debug/gateway demo --listen $(LISTEN) --admin $(ADMIN)
 
 # Benches are left out: as tests they would be built once more and show nothing.
 test: setup ## Run all tests: unit, command line, end to end, documentation

@@ -13,6 +13,7 @@ mod errors;
 mod framing;
 mod headers;
 mod metrics;
+mod oracle;
 mod readiness;
 mod readings;
 mod routing;

@@ -1,5 +1,6 @@
 //! An upstream that keeps the exact bytes of every request and answers as it is told.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -83,9 +84,11 @@ impl Received {
 }
 
 /// What to do with the connection after an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     KeepOpen,
     Close,
+    Reset,
 }
 
 type Script = dyn Fn(&Received, &mut TcpStream) -> io::Result<Then> + Send + Sync;
@@ -144,7 +147,8 @@ struct Shared {
     probe_answer: Mutex<Answer>,
     connections: AtomicUsize,
     ended: AtomicBool,
-    open: Mutex<Vec<TcpStream>>,
+    /// Second handles, by connection, to end connections whose thread waits for input.
+    open: Mutex<BTreeMap<usize, TcpStream>>,
 }
 
 /// The path that deployments probe: requests for it are counted apart.
@@ -274,7 +278,7 @@ impl Drop for Recorder {
         self.shared.ended.store(true, Ordering::SeqCst);
         // Wakes the accepting thread, which then sees that it has ended and frees the port.
         drop(TcpStream::connect_timeout(&self.address, Duration::from_secs(1)));
-        for stream in self.shared.open.lock().expect("open connections").drain(..) {
+        for stream in self.shared.open.lock().expect("open connections").values() {
             let _ = stream.shutdown(Shutdown::Both);
         }
         if let Some(accepting) = self.accepting.take() {
@@ -290,19 +294,22 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         }
         let connection = shared.connections.fetch_add(1, Ordering::SeqCst) + 1;
         if let Ok(handle) = stream.try_clone() {
-            shared.open.lock().expect("open connections").push(handle);
+            shared.open.lock().expect("open connections").insert(connection, handle);
         }
         let serving = Arc::clone(shared);
         thread::spawn(move || {
             let mut stream = stream;
             // A peer that leaves is no fault of the upstream's.
-            let _ = serve(&mut stream, connection, &serving);
-            let _ = stream.shutdown(Shutdown::Both);
+            let then = serve(&mut stream, connection, &serving).unwrap_or(Then::Close);
+            serving.open.lock().expect("open connections").remove(&connection);
+            if then != Then::Reset {
+                let _ = stream.shutdown(Shutdown::Both);
+            }
         });
     }
 }
 
-fn serve(stream: &mut TcpStream, connection: usize, shared: &Shared) -> io::Result<()> {
+fn serve(stream: &mut TcpStream, connection: usize, shared: &Shared) -> io::Result<Then> {
     let mut buffer = Vec::new();
     while let Some(received) = read_request(stream, &mut buffer, connection)? {
         let probe = received.target() == PROBE_TARGET.as_bytes();
@@ -319,10 +326,10 @@ fn serve(stream: &mut TcpStream, connection: usize, shared: &Shared) -> io::Resu
         };
         match perform(&answer, &received, stream)? {
             Then::KeepOpen => {}
-            Then::Close => return Ok(()),
+            end => return Ok(end),
         }
     }
-    Ok(())
+    Ok(Then::Close)
 }
 
 fn perform(answer: &Answer, received: &Received, stream: &mut TcpStream) -> io::Result<Then> {
@@ -346,13 +353,13 @@ fn perform(answer: &Answer, received: &Received, stream: &mut TcpStream) -> io::
         }
         Answer::Close => Ok(Then::Close),
         Answer::Reset => {
-            // A close with data to linger for no time at all is sent as a reset.
+            // Dropping a socket that may linger for no time at all sends a reset.
             let at_once = nix::libc::linger {
                 l_onoff: 1,
                 l_linger: 0,
             };
             setsockopt(stream, sockopt::Linger, &at_once)?;
-            Ok(Then::Close)
+            Ok(Then::Reset)
         }
         Answer::Silence => {
             let mut ignored = [0; 1024];
