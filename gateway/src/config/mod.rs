@@ -125,6 +125,8 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Silence of a client while it sends a body or takes an answer; then 408, or the connection is closed.
     pub client_timeout: Duration,
+    /// Silence of either side of a WebSocket; then it is closed. Longer than the pings' interval.
+    pub tunnel_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -138,6 +140,7 @@ impl Default for Limits {
             head_timeout: Duration::seconds(10),
             idle_timeout: Duration::seconds(60),
             client_timeout: Duration::seconds(30),
+            tunnel_timeout: Duration::seconds(600),
         }
     }
 }

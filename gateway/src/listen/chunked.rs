@@ -49,7 +49,10 @@ enum Place {
 impl Chunks {
     /// The start of a chunked body.
     pub fn new() -> Self {
-        Self { place: Place::Size { size: 0, digits: 0 }, overhead: 0 }
+        Self {
+            place: Place::Size { size: 0, digits: 0 },
+            overhead: 0,
+        }
     }
 
     /// Whether the body's last byte has passed.
@@ -65,7 +68,11 @@ impl Chunks {
                 let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - at);
                 at += here;
                 let left = left - here as u64;
-                self.place = if left == 0 { Place::DataReturn } else { Place::Data { left } };
+                self.place = if left == 0 {
+                    Place::DataReturn
+                } else {
+                    Place::Data { left }
+                };
                 continue;
             }
             if self.is_done() {
@@ -85,19 +92,26 @@ impl Chunks {
                     return Err(ChunkFault);
                 }
                 let digit = char::from(byte).to_digit(16).ok_or(ChunkFault)?;
-                Place::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
+                Place::Size {
+                    size: size * 16 + u64::from(digit),
+                    digits: digits + 1,
+                }
             }
             (Place::Size { digits: 0, .. }, _) => return Err(ChunkFault),
             (Place::Size { size, .. } | Place::Extension { size }, b'\r') => Place::SizeEnd { size },
             (Place::Size { size, .. }, b';' | b' ' | b'\t') => self.overhead_byte(Place::Extension { size })?,
-            (Place::Extension { size }, b'\t' | b' '..=0x7e | 0x80..) => self.overhead_byte(Place::Extension { size })?,
+            (Place::Extension { size }, b'\t' | b' '..=0x7e | 0x80..) => {
+                self.overhead_byte(Place::Extension { size })?
+            }
             (Place::SizeEnd { size: 0 }, b'\n') => Place::TrailerStart,
             (Place::SizeEnd { size }, b'\n') => Place::Data { left: size },
             (Place::DataReturn, b'\r') => Place::DataEnd,
             (Place::DataEnd, b'\n') => Place::Size { size: 0, digits: 0 },
             (Place::TrailerStart, b'\r') => Place::LastEnd,
             (Place::Trailer, b'\r') => Place::TrailerEnd,
-            (Place::TrailerStart | Place::Trailer, b'\t' | b' '..=0x7e | 0x80..) => self.overhead_byte(Place::Trailer)?,
+            (Place::TrailerStart | Place::Trailer, b'\t' | b' '..=0x7e | 0x80..) => {
+                self.overhead_byte(Place::Trailer)?
+            }
             (Place::TrailerEnd, b'\n') => Place::TrailerStart,
             (Place::LastEnd, b'\n') => Place::Done,
             _ => return Err(ChunkFault),
@@ -106,7 +120,11 @@ impl Chunks {
 
     fn overhead_byte(&mut self, next: Place) -> Result<Place, ChunkFault> {
         self.overhead += 1;
-        if self.overhead > OVERHEAD_LIMIT { Err(ChunkFault) } else { Ok(next) }
+        if self.overhead > OVERHEAD_LIMIT {
+            Err(ChunkFault)
+        } else {
+            Ok(next)
+        }
     }
 }
 
@@ -116,7 +134,8 @@ mod tests {
 
     #[test]
     fn the_end_is_found_in_pieces_of_any_size() {
-        let body = b"4\r\nWiki\r\n6;x=\"y\"\r\npedia \r\nE\r\nin \r\n\r\nchunks.\r\n0\r\nX: y\r\n\r\nGET / HTTP/1.1\r\n";
+        let body =
+            b"4\r\nWiki\r\n6;x=\"y\"\r\npedia \r\nE\r\nin \r\n\r\nchunks.\r\n0\r\nX: y\r\n\r\nGET / HTTP/1.1\r\n";
         let end = body.len() - b"GET / HTTP/1.1\r\n".len();
         for piece in 1..=body.len() {
             let mut chunks = Chunks::new();
@@ -146,7 +165,12 @@ mod tests {
             b"0\r\nX: y\n\r\n",
             b"0\r\nX: \0\r\n\r\n",
         ] {
-            assert_eq!(Chunks::new().follow(body), Err(ChunkFault), "{:?}", body.escape_ascii().to_string());
+            assert_eq!(
+                Chunks::new().follow(body),
+                Err(ChunkFault),
+                "{:?}",
+                body.escape_ascii().to_string()
+            );
         }
     }
 

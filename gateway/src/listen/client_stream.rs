@@ -36,11 +36,17 @@ pub struct ClientStream {
     connection: Option<Box<Connection>>,
     home: Home,
     tunnel: AtomicBool,
+    noted: AtomicBool,
 }
 
 impl ClientStream {
     pub(super) fn lend(connection: Box<Connection>, home: &Home) -> Self {
-        Self { connection: Some(connection), home: home.clone(), tunnel: AtomicBool::new(false) }
+        Self {
+            connection: Some(connection),
+            home: home.clone(),
+            tunnel: AtomicBool::new(false),
+            noted: AtomicBool::new(false),
+        }
     }
 
     /// The lent stream under one of Pingora's sessions; none for a session that a [`super::Listener`] did not open.
@@ -53,6 +59,11 @@ impl ClientStream {
         self.connection.as_deref()
     }
 
+    /// Tells the listener that the request has reached its application.
+    pub fn note_request(&self) {
+        self.noted.store(true, Ordering::Release);
+    }
+
     /// From the next read on, bytes are those of an upgraded protocol: to be called once the answer is 101.
     pub fn begin_tunnel(&self) {
         self.tunnel.store(true, Ordering::Release);
@@ -61,6 +72,9 @@ impl ClientStream {
 
 impl Drop for ClientStream {
     fn drop(&mut self) {
+        if let Some(connection) = self.connection.as_mut() {
+            connection.set_noted(*self.noted.get_mut());
+        }
         *self.home.0.lock().unwrap_or_else(PoisonError::into_inner) = self.connection.take();
     }
 }
@@ -72,7 +86,9 @@ fn gone<T>() -> Poll<io::Result<T>> {
 impl AsyncRead for ClientStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let Some(connection) = this.connection.as_mut() else { return gone() };
+        let Some(connection) = this.connection.as_mut() else {
+            return gone();
+        };
         if *this.tunnel.get_mut() {
             connection.begin_tunnel();
         }
@@ -111,7 +127,9 @@ impl Shutdown for ClientStream {
 
 impl UniqueID for ClientStream {
     fn id(&self) -> UniqueIDType {
-        self.connection.as_ref().map_or(-1, |connection| connection.descriptor())
+        self.connection
+            .as_ref()
+            .map_or(-1, |connection| connection.descriptor())
     }
 }
 

@@ -8,10 +8,12 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::OnceLock;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use http::HeaderValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
@@ -69,6 +71,8 @@ pub struct Connection {
     given: usize,
     stage: Stage,
     body_fault: bool,
+    noted: bool,
+    peer_value: OnceLock<HeaderValue>,
     output: BytesMut,
     stall_limit: Duration,
     stall: Option<Pin<Box<Sleep>>>,
@@ -96,6 +100,8 @@ impl Connection {
             given: 0,
             stage: Stage::Waiting,
             body_fault: false,
+            noted: false,
+            peer_value: OnceLock::new(),
             output: BytesMut::new(),
             stall_limit,
             stall: None,
@@ -136,6 +142,23 @@ impl Connection {
     /// Whether the present request's body broke the chunked coding.
     pub fn has_body_fault(&self) -> bool {
         self.body_fault
+    }
+
+    /// The client's address without its port, as a header's value; made once for a connection.
+    pub fn peer_value(&self) -> &HeaderValue {
+        self.peer_value.get_or_init(|| {
+            let text = self.peer.ip().to_canonical().to_string();
+            HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"))
+        })
+    }
+
+    /// Whether the present request has reached its application, as far as that tells.
+    pub(super) fn is_noted(&self) -> bool {
+        self.noted
+    }
+
+    pub(super) fn set_noted(&mut self, noted: bool) {
+        self.noted = noted;
     }
 
     /// Whether the present request has been handed on to its last byte.
@@ -378,6 +401,9 @@ fn follow(stage: &mut Stage, bytes: &[u8]) -> Result<usize, super::chunked::Chun
 impl fmt::Debug for Connection {
     /// Pingora prints a stream into its own messages: nothing that a client sent belongs there.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Connection").field("stage", &self.stage).finish_non_exhaustive()
+        formatter
+            .debug_struct("Connection")
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
     }
 }

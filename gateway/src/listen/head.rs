@@ -99,7 +99,11 @@ impl HeadScan {
                 if self.lines == 0 {
                     return Err(HeadFault::Syntax);
                 }
-                return if end < limits.head { Ok(Some(end + 1)) } else { Err(HeadFault::HeadTooLarge) };
+                return if end < limits.head {
+                    Ok(Some(end + 1))
+                } else {
+                    Err(HeadFault::HeadTooLarge)
+                };
             }
             if self.lines > limits.headers {
                 return Err(HeadFault::HeadTooLarge);
@@ -134,7 +138,14 @@ pub fn parse(input: &[u8], len: usize, limits: &HeadLimits) -> Result<Head, Head
         (None, true) if http11 => BodyLength::Chunked,
         _ => return Err(HeadFault::Framing),
     };
-    Ok(Head { len, method, target, host, http11, body })
+    Ok(Head {
+        len,
+        method,
+        target,
+        host,
+        http11,
+        body,
+    })
 }
 
 /// The lines of a head, without their ends and without the empty one.
@@ -204,7 +215,10 @@ impl Fields {
     fn add(&mut self, head: &[u8], line: Range<usize>) -> Result<(), HeadFault> {
         let bytes = head.get(line.clone()).ok_or(HeadFault::Syntax)?;
         let colon = memchr(b':', bytes).ok_or(HeadFault::Syntax)?;
-        let (name, value) = (bytes.get(..colon).unwrap_or_default(), bytes.get(colon + 1..).unwrap_or_default());
+        let (name, value) = (
+            bytes.get(..colon).unwrap_or_default(),
+            bytes.get(colon + 1..).unwrap_or_default(),
+        );
         if name.is_empty() || !name.iter().copied().all(is_token_byte) {
             return Err(HeadFault::Syntax);
         }
@@ -244,7 +258,9 @@ fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
     if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
         return Err(HeadFault::Framing);
     }
-    Ok(value.iter().fold(0, |length, digit| length * 10 + u64::from(digit - b'0')))
+    Ok(value
+        .iter()
+        .fold(0, |length, digit| length * 10 + u64::from(digit - b'0')))
 }
 
 /// RFC 9110 section 5.6.2.
@@ -261,7 +277,9 @@ pub fn is_authority(value: &[u8]) -> bool {
         Some(rest) => {
             let Some(end) = memchr(b']', rest) else { return false };
             let (address, port) = rest.split_at(end);
-            let Ok(address) = std::str::from_utf8(address) else { return false };
+            let Ok(address) = std::str::from_utf8(address) else {
+                return false;
+            };
             if address.parse::<std::net::Ipv6Addr>().is_err() {
                 return false;
             }
@@ -274,7 +292,10 @@ pub fn is_authority(value: &[u8]) -> bool {
         }
     };
     let host_is_sound = host.is_none_or(|host| {
-        !host.is_empty() && host.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte))
+        !host.is_empty()
+            && host
+                .iter()
+                .all(|&byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte))
     });
     let port_is_sound = match port.strip_prefix(b":") {
         Some(digits) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
@@ -287,7 +308,11 @@ pub fn is_authority(value: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    const LIMITS: HeadLimits = HeadLimits { target: 64, head: 512, headers: 6 };
+    const LIMITS: HeadLimits = HeadLimits {
+        target: 64,
+        head: 512,
+        headers: 6,
+    };
 
     fn judge(text: &str) -> Result<Head, HeadFault> {
         judge_bytes(text.as_bytes())
@@ -337,14 +362,23 @@ mod tests {
             ("GET / HTTP/2.0\r\nHost: a\r\n\r\n".to_owned(), HeadFault::Version),
             ("PRI * HTTP/2.0\r\n\r\n".to_owned(), HeadFault::Version),
             ("GET /\r\nHost: a\r\n\r\n".to_owned(), HeadFault::Syntax),
-            ("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n".to_owned(), HeadFault::Method),
+            (
+                "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n".to_owned(),
+                HeadFault::Method,
+            ),
             ("TRACE / HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(), HeadFault::Method),
             ("GET / HTTP/1.1\r\n\r\n".to_owned(), HeadFault::Host),
             ("GET / HTTP/1.1\r\nHost:\r\n\r\n".to_owned(), HeadFault::Host),
             ("GET / HTTP/1.1\r\nHost: u@a\r\n\r\n".to_owned(), HeadFault::Host),
-            ("GET / HTTP/1.1\r\nHost: a\r\nhOst: a\r\n\r\n".to_owned(), HeadFault::Host),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\nhOst: a\r\n\r\n".to_owned(),
+                HeadFault::Host,
+            ),
             ("GET / HTTP/1.1\r\nHost: a\"\r\n\r\n".to_owned(), HeadFault::Host),
-            (with("Content-Length: 1\r\nTransfer-Encoding: chunked"), HeadFault::Framing),
+            (
+                with("Content-Length: 1\r\nTransfer-Encoding: chunked"),
+                HeadFault::Framing,
+            ),
             (with("Content-Length: 1\r\nContent-Length: 1"), HeadFault::Framing),
             (with("Content-Length: 5, 5"), HeadFault::Framing),
             (with("Content-Length: +5"), HeadFault::Framing),
@@ -353,17 +387,29 @@ mod tests {
             (with("Content-Length: 9999999999999999999"), HeadFault::Framing),
             (with("Transfer-Encoding: gzip, chunked"), HeadFault::Framing),
             (with("Transfer-Encoding: xchunked"), HeadFault::Framing),
-            (with("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"), HeadFault::Framing),
-            ("POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(), HeadFault::Framing),
+            (
+                with("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
+                HeadFault::Framing,
+            ),
+            (
+                "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(),
+                HeadFault::Framing,
+            ),
             (with("X : y"), HeadFault::Syntax),
             (with(" folded: y"), HeadFault::Syntax),
             (with("X: y\r\n folded"), HeadFault::Syntax),
             (with("no colon"), HeadFault::Syntax),
             (with("X: a\u{0}b"), HeadFault::Syntax),
             (with("X: a\rb"), HeadFault::Syntax),
-            (with("A: 1\r\nB: 1\r\nC: 1\r\nD: 1\r\nE: 1\r\nF: 1\r\nG: 1"), HeadFault::HeadTooLarge),
+            (
+                with("A: 1\r\nB: 1\r\nC: 1\r\nD: 1\r\nE: 1\r\nF: 1\r\nG: 1"),
+                HeadFault::HeadTooLarge,
+            ),
             (with(&format!("A: {}", "x".repeat(600))), HeadFault::HeadTooLarge),
-            (format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(64)), HeadFault::TargetTooLong),
+            (
+                format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(64)),
+                HeadFault::TargetTooLong,
+            ),
         ];
         for (text, fault) in cases {
             assert_eq!(judge(&text), Err(fault), "{text:?}");
@@ -379,10 +425,20 @@ mod tests {
 
     #[test]
     fn authorities() {
-        for sound in ["a", "a.example:8443", "127.0.0.1", "[::1]", "[::1]:80", "a:", "A_b.example."] {
+        for sound in [
+            "a",
+            "a.example:8443",
+            "127.0.0.1",
+            "[::1]",
+            "[::1]:80",
+            "a:",
+            "A_b.example.",
+        ] {
             assert!(is_authority(sound.as_bytes()), "{sound}");
         }
-        for unsound in ["", ":80", "a:b", "a:123456", "a b", "u@a", "[::1", "[::1]x", "[zz]", "a/b", "a,b:1:2", "ü"] {
+        for unsound in [
+            "", ":80", "a:b", "a:123456", "a b", "u@a", "[::1", "[::1]x", "[zz]", "a/b", "a,b:1:2", "ü",
+        ] {
             assert!(!is_authority(unsound.as_bytes()), "{unsound}");
         }
     }

@@ -51,7 +51,11 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 256,
-            head: HeadLimits { target: 8 * 1024, head: 32 * 1024, headers: 100 },
+            head: HeadLimits {
+                target: 8 * 1024,
+                head: 32 * 1024,
+                headers: 100,
+            },
             head_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
             stall_timeout: Duration::from_secs(30),
@@ -67,6 +71,12 @@ pub trait Door: Send + Sync + 'static {
     fn opened(&self) {}
     /// A connection has ended.
     fn closed(&self) {}
+    /// A head that was found sound did not become a request of the application that notes its requests.
+    fn unparsed(&self, _connection: &Connection) {}
+    /// Whether the application notes its requests, see [`ClientStream::note_request`].
+    fn expects_notes(&self) -> bool {
+        false
+    }
 }
 
 /// A [`Door`] that answers with a bare status and counts nothing.

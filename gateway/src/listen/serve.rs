@@ -55,6 +55,9 @@ pub(super) async fn serve<A, D>(
         // Pingora has dropped its stream by now, in one way or another.
         let Some(returned) = home.take() else { return };
         connection = returned;
+        if door.expects_notes() && !connection.is_noted() {
+            door.unparsed(&connection);
+        }
         if !reusable || !connection.is_complete() {
             return connection.close().await;
         }

@@ -1,0 +1,122 @@
+//! The answer to what never becomes a request, in the same envelope and counted like any other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::generation::Generation;
+use super::refusal::Refusal;
+use super::request_id::RequestId;
+use crate::listen::{Connection, Door, HeadFault};
+use crate::telemetry::access::Record;
+use crate::telemetry::metrics::Metrics;
+use arc_swap::ArcSwap;
+
+/// The public listener's door.
+#[derive(Debug)]
+pub struct PublicDoor {
+    generation: Arc<ArcSwap<Generation>>,
+    metrics: Arc<Metrics>,
+}
+
+impl PublicDoor {
+    /// A door that counts in `metrics`.
+    pub fn new(generation: Arc<ArcSwap<Generation>>, metrics: Arc<Metrics>) -> Self {
+        Self { generation, metrics }
+    }
+
+    fn record(&self, refusal: Refusal, id: &RequestId, connection: &Connection, duration: Duration, answer: usize) {
+        self.metrics.count_refusal(refusal);
+        self.generation
+            .load()
+            .metrics(None)
+            .count(Some(refusal.status().as_u16()), duration);
+        let (method, target) = request_line(connection.head_bytes());
+        Record {
+            request_id: id.as_str(),
+            family: None,
+            template: None,
+            method,
+            target,
+            status: Some(refusal.status().as_u16()),
+            refusal: Some(refusal.code()),
+            bytes_in: 0,
+            bytes_out: answer as u64,
+            duration,
+            protocol: "HTTP/1.1",
+            client: connection.peer,
+        }
+        .write();
+    }
+}
+
+impl Door for PublicDoor {
+    fn refuse(&self, fault: HeadFault, connection: &Connection) -> Bytes {
+        let refusal = Refusal::from(fault);
+        let id = RequestId::generate();
+        // An answer to HEAD has no body (RFC 9110 section 9.3.2), whatever is wrong with the rest.
+        let with_body = !connection.head_bytes().starts_with(b"HEAD ");
+        self.metrics.count_malformed(fault);
+        let answer = refusal.body(&id).len();
+        let duration = connection.began().elapsed();
+        self.record(refusal, &id, connection, duration, if with_body { answer } else { 0 });
+        // The texts of the table are header values; without an answer the client still sees the connection close.
+        refusal.message(&id, with_body).unwrap_or_default()
+    }
+
+    fn opened(&self) {
+        self.metrics.connection_opened();
+    }
+
+    fn closed(&self) {
+        self.metrics.connection_closed();
+    }
+
+    fn expects_notes(&self) -> bool {
+        true
+    }
+
+    fn unparsed(&self, _connection: &Connection) {
+        self.metrics.count_unparsed();
+        tracing::error!("a request that was found sound was refused by the HTTP library");
+    }
+}
+
+/// What can be told of a request line that may be anything.
+fn request_line(head: &[u8]) -> (&[u8], &[u8]) {
+    let line = head
+        .split(|byte| matches!(byte, b'\r' | b'\n'))
+        .next()
+        .unwrap_or_default();
+    let (method, rest) = match line.iter().position(|&byte| byte == b' ') {
+        Some(end) => (
+            line.get(..end).unwrap_or_default(),
+            line.get(end + 1..).unwrap_or_default(),
+        ),
+        None => (&b""[..], line),
+    };
+    let end = rest.iter().rposition(|&byte| byte == b' ').unwrap_or(rest.len());
+    (method, rest.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_told_of_a_request_line() {
+        for (head, method, target) in [
+            ("GET /a b HTTP/1.1\r\nX: y", "GET", "/a b"),
+            ("GET /a", "GET", "/a"),
+            ("\u{16}\u{3}\u{1}", "", "\u{16}\u{3}\u{1}"),
+            ("", "", ""),
+        ] {
+            assert_eq!(
+                request_line(head.as_bytes()),
+                (method.as_bytes(), target.as_bytes()),
+                "{head:?}"
+            );
+        }
+    }
+}

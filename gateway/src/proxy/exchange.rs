@@ -1,0 +1,77 @@
+//! What is known of one request while it is on its way.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use route_contract::contract::FamilyId;
+use route_contract::ownership::TemplateId;
+
+use super::choose::Attempts;
+use super::forward::Origin;
+use super::generation::Generation;
+use super::refusal::Refusal;
+use super::request_id::RequestId;
+use crate::upstream::{Place, Upstream};
+
+/// One request and its answer.
+#[derive(Debug)]
+pub struct Exchange {
+    /// The generation that the request was taken with.
+    pub generation: Arc<Generation>,
+    /// When its first byte came.
+    pub began: Instant,
+    /// Its name.
+    pub id: RequestId,
+    /// Who asks.
+    pub origin: Origin,
+    /// Whose the path is.
+    pub family: Option<FamilyId>,
+    /// The template that decided.
+    pub template: Option<TemplateId>,
+    /// The place among the family's requests in flight; none before the request was admitted.
+    pub place: Option<Place>,
+    /// The origin-form of the target, where the client sent another form.
+    pub target: Option<Bytes>,
+    /// Whether a WebSocket is asked for.
+    pub websocket: bool,
+    /// Attempts to reach an upstream.
+    pub attempts: Attempts,
+    /// Bytes of the body that were sent on in the present attempt.
+    pub body_bytes: u64,
+    /// The answer of the gateway's own.
+    pub refusal: Option<Refusal>,
+    /// Whether the client left before it was answered.
+    pub abandoned: bool,
+}
+
+impl Exchange {
+    /// A request of which nothing is known yet.
+    pub fn new(generation: Arc<Generation>) -> Self {
+        Self {
+            generation,
+            began: Instant::now(),
+            id: RequestId::generate(),
+            origin: Origin {
+                address: HeaderValue::from_static("unknown"),
+                scheme: HeaderValue::from_static("http"),
+                trusted: false,
+            },
+            family: None,
+            template: None,
+            place: None,
+            target: None,
+            websocket: false,
+            attempts: Attempts::default(),
+            body_bytes: 0,
+            refusal: None,
+            abandoned: false,
+        }
+    }
+
+    /// The upstream of an admitted request.
+    pub fn upstream(&self) -> Option<&Arc<Upstream>> {
+        self.place.as_ref().map(Place::upstream)
+    }
+}

@@ -1,0 +1,92 @@
+//! What one state of the configuration means: contract, matcher, upstreams and limits, immutable and taken whole.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use route_contract::classify::Classifier;
+use route_contract::contract::{Contract, FamilyId};
+use route_contract::diagnostic::Diagnostic;
+
+use crate::config::Config;
+use crate::readiness::Paths;
+use crate::telemetry::metrics::{FamilyMetrics, Metrics, NO_FAMILY};
+use crate::upstream::Upstreams;
+
+/// One generation. A request takes the present one at its start and keeps it to its end.
+pub struct Generation {
+    contract: Arc<Contract>,
+    /// Decides about every path; the very code that the contract was proved with.
+    pub classifier: Classifier,
+    /// Where each family goes.
+    pub upstreams: Upstreams,
+    /// Readiness paths of the public listener.
+    pub readiness: Paths,
+    /// Bytes of a request body.
+    pub body_limit: u64,
+    /// Silence of a client within a request.
+    pub client_timeout: Duration,
+    /// Silence of an upgraded connection.
+    pub tunnel_timeout: Duration,
+    trusted: Vec<IpNet>,
+    family_metrics: Vec<FamilyMetrics>,
+    no_family_metrics: FamilyMetrics,
+}
+
+impl Generation {
+    /// Compiles `contract` as `config` serves it.
+    ///
+    /// # Errors
+    /// The contract's templates cannot be compiled.
+    pub fn new(contract: Contract, config: &Config, metrics: &Metrics) -> Result<Self, Vec<Diagnostic>> {
+        Ok(Self {
+            classifier: Classifier::new(&contract)?,
+            upstreams: Upstreams::new(&contract, config),
+            readiness: Paths::public(&config.readiness),
+            body_limit: config.limits.body.bytes(),
+            client_timeout: config.limits.client_timeout.get(),
+            tunnel_timeout: config.limits.tunnel_timeout.get(),
+            trusted: config.forwarded.trusted.clone(),
+            family_metrics: contract
+                .families
+                .iter()
+                .map(|family| metrics.family(&family.name))
+                .collect(),
+            no_family_metrics: metrics.family(NO_FAMILY),
+            contract: Arc::new(contract),
+        })
+    }
+
+    /// The contract.
+    pub fn contract(&self) -> &Arc<Contract> {
+        &self.contract
+    }
+
+    /// The family's name.
+    pub fn name(&self, family: FamilyId) -> Option<&str> {
+        self.contract
+            .families
+            .get(family.index())
+            .map(|family| family.name.as_str())
+    }
+
+    /// Whether a peer's `X-Forwarded-*` and `X-Request-Id` are believed.
+    pub fn trusts(&self, peer: IpAddr) -> bool {
+        let peer = peer.to_canonical();
+        self.trusted.iter().any(|network| network.contains(&peer))
+    }
+
+    /// The counters of a family, or of requests without one.
+    pub fn metrics(&self, family: Option<FamilyId>) -> &FamilyMetrics {
+        family
+            .and_then(|family| self.family_metrics.get(family.index()))
+            .unwrap_or(&self.no_family_metrics)
+    }
+}
+
+impl std::fmt::Debug for Generation {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Generation").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,368 @@
+//! The way of a request, one module a step: [`crate::listen`] accepts, then [`target`], [`classify`], [`admit`],
+//! [`choose`], [`forward`], [`respond`], [`record`]. Nothing reaches back.
+//!
+//! [`Proxy`] calls the steps from Pingora's hooks, in this order: routing and admission in `request_filter`, which runs
+//! once; one `upstream_peer` for each attempt; heads on their way out and back; the record at the end. [`refusal`] is
+//! the one table of the gateway's own answers, [`failure`] the one map from errors to it.
+
+pub mod admit;
+pub mod choose;
+pub mod classify;
+pub mod door;
+pub mod exchange;
+pub mod failure;
+pub mod forward;
+pub mod generation;
+pub mod hop_by_hop;
+pub mod record;
+pub mod refusal;
+pub mod request_id;
+pub mod respond;
+pub mod target;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Method, StatusCode, Version};
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::modules::http::HttpModules;
+use pingora::protocols::Digest;
+use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
+use pingora::upstreams::peer::HttpPeer;
+use pingora::{Error, ErrorType, Result};
+
+use crate::listen::ClientStream;
+use crate::listen::head::BodyLength;
+use crate::readiness::{Answer, Board, Reason};
+use crate::telemetry::metrics::Metrics;
+pub use exchange::Exchange;
+pub use generation::Generation;
+pub use refusal::Refusal;
+use target::Target;
+
+/// The gateway between its public listener and the upstreams.
+#[derive(Debug)]
+pub struct Proxy {
+    generation: Arc<ArcSwap<Generation>>,
+    board: Arc<Board>,
+    metrics: Arc<Metrics>,
+}
+
+/// What becomes of a request that was looked at.
+enum Way {
+    /// On to its family's upstream.
+    Forward,
+    /// Answered from the board.
+    Readiness(Answer),
+    /// `OPTIONS *`.
+    Capabilities,
+}
+
+impl Proxy {
+    /// A proxy of the generation that `generation` holds at the start of each request.
+    pub fn new(generation: Arc<ArcSwap<Generation>>, board: Arc<Board>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            generation,
+            board,
+            metrics,
+        }
+    }
+
+    /// Steps 2 to 4. What is found out goes into the exchange, so that a refusal is recorded with it.
+    fn route(&self, session: &Session, exchange: &mut Exchange) -> std::result::Result<Way, Refusal> {
+        let client = session.stream().and_then(ClientStream::of).ok_or(Refusal::Internal)?;
+        client.note_request();
+        let connection = client.connection().ok_or(Refusal::Internal)?;
+        exchange.began = connection.began().into_std();
+        exchange.origin.address = connection.peer_value().clone();
+        exchange.origin.trusted = exchange.generation.trusts(connection.peer.ip());
+        if exchange.origin.trusted {
+            let given = session.req_header().headers.get(request_id::X_REQUEST_ID);
+            if let Some(id) = given.and_then(request_id::RequestId::accept) {
+                exchange.id = id;
+            }
+        }
+        let (bytes, was_absolute) = match target::of(connection)? {
+            Target::Origin { bytes, was_absolute } => (bytes, was_absolute),
+            Target::Server => return Ok(Way::Capabilities),
+        };
+        // The head was sound, so Pingora has nothing to mend in its target; if it did, the upstream would get
+        // another one than was classified.
+        if !was_absolute && session.req_header().raw_path() != bytes {
+            return Err(Refusal::InvalidTarget);
+        }
+        let question = exchange.generation.readiness.question(bytes, &self.board);
+        if let Some(question) = question.filter(|_| is_read(&session.req_header().method)) {
+            return Ok(Way::Readiness(Answer::to(question, &self.board)));
+        }
+        let classification = classify::classify(&exchange.generation, bytes);
+        exchange.family = classify::recorded(classification.verdict);
+        exchange.template = classification.template;
+        let family = classify::forwarded(classification.verdict)?;
+        let body = connection.head().map_or(BodyLength::None, |head| head.body);
+        exchange.place = Some(admit::admit(&exchange.generation, &self.board, family, body)?);
+        exchange.target = was_absolute.then(|| Bytes::copy_from_slice(bytes));
+        exchange.websocket = forward::wants_websocket(session.req_header());
+        Ok(Way::Forward)
+    }
+
+    /// Answers with a row of the table. A client that does not take it is gone, which the record shows.
+    async fn refuse(&self, session: &mut Session, exchange: &mut Exchange, refusal: Refusal) -> Result<()> {
+        exchange.refusal = Some(refusal);
+        let body = refusal.body(&exchange.id);
+        let head = refusal.head(&exchange.id, body.len())?;
+        self.answer(session, head, body).await
+    }
+
+    async fn answer(&self, session: &mut Session, head: ResponseHeader, body: Bytes) -> Result<()> {
+        if self.board.is_draining() {
+            session.set_keepalive(None);
+        }
+        let with_body = session.req_header().method != Method::HEAD && !body.is_empty();
+        session
+            .as_downstream_mut()
+            .write_response_header(Box::new(head))
+            .await?;
+        if with_body {
+            session.as_downstream_mut().write_response_body(body, true).await?;
+        }
+        Ok(())
+    }
+}
+
+fn is_read(method: &Method) -> bool {
+    *method == Method::GET || *method == Method::HEAD
+}
+
+#[async_trait]
+impl ProxyHttp for Proxy {
+    type CTX = Exchange;
+
+    fn new_ctx(&self) -> Exchange {
+        Exchange::new(self.generation.load_full())
+    }
+
+    /// None: each would cost every request.
+    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
+
+    /// Steps 2 to 4: target, classify, admit. True: the request is answered.
+    async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
+        session.set_read_timeout(Some(exchange.generation.client_timeout));
+        match self.route(session, exchange) {
+            Ok(Way::Forward) => return Ok(false),
+            Ok(Way::Readiness(answer)) => {
+                let (parts, body) = answer.into_response(false).into_parts();
+                let mut head = ResponseHeader::from(parts);
+                head.insert_header(request_id::WIRE_NAME, exchange.id.header_value())?;
+                self.answer(session, head, body.into()).await?;
+            }
+            Ok(Way::Capabilities) => {
+                let mut head = ResponseHeader::build(StatusCode::NO_CONTENT, Some(4))?;
+                head.insert_header(http::header::ALLOW, refusal::ALLOWED_METHODS)?;
+                head.insert_header(request_id::WIRE_NAME, exchange.id.header_value())?;
+                self.answer(session, head, Bytes::new()).await?;
+            }
+            Err(refusal) => self.refuse(session, exchange, refusal).await?,
+        }
+        Ok(true)
+    }
+
+    /// Step 5: choose. Runs once for each attempt.
+    async fn upstream_peer(&self, _session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
+        // A further attempt sends the body from its start.
+        exchange.body_bytes = 0;
+        let place = exchange.place.as_ref();
+        let upstream = place.map(crate::upstream::Place::upstream).ok_or_else(not_admitted)?;
+        exchange.attempts.next(upstream, exchange.websocket)
+    }
+
+    fn fail_to_connect(
+        &self,
+        _session: &mut Session,
+        _peer: &HttpPeer,
+        exchange: &mut Exchange,
+        mut error: Box<Error>,
+    ) -> Box<Error> {
+        let Some(upstream) = exchange.upstream() else {
+            return error;
+        };
+        let reason = Reason::of_error(&error.etype);
+        self.board.connect_failed(upstream.family(), reason);
+        let retry = exchange.attempts.may_reconnect(upstream);
+        error.set_retry(retry);
+        if retry {
+            self.metrics.count_retry();
+        }
+        error
+    }
+
+    async fn connected_to_upstream(
+        &self,
+        _session: &mut Session,
+        _reused: bool,
+        _peer: &HttpPeer,
+        _descriptor: std::os::fd::RawFd,
+        _digest: Option<&Digest>,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        if let Some(upstream) = exchange.upstream() {
+            self.board.connected(upstream.family());
+        }
+        Ok(())
+    }
+
+    /// Step 6: forward the head.
+    async fn upstream_request_filter(
+        &self,
+        _session: &mut Session,
+        request: &mut RequestHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        let target = exchange.target.as_deref();
+        forward::rewrite(request, target, &exchange.origin, &exchange.id, exchange.websocket)
+    }
+
+    /// Step 6: forward the body, counted.
+    async fn request_body_filter(
+        &self,
+        session: &mut Session,
+        body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        if session.was_upgraded() {
+            return Ok(());
+        }
+        exchange.body_bytes += body.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        if exchange.body_bytes > exchange.generation.body_limit {
+            return Err(Error::explain(ErrorType::HTTPStatus(413), "the body is over its limit"));
+        }
+        if end_of_stream && body.as_ref().is_some_and(Bytes::is_empty) {
+            // An empty last piece would be written as a second end of the chunked body and be read as the start of
+            // the next answer's request.
+            *body = None;
+        }
+        Ok(())
+    }
+
+    fn error_while_proxy(
+        &self,
+        _peer: &HttpPeer,
+        session: &mut Session,
+        mut error: Box<Error>,
+        exchange: &mut Exchange,
+        is_reused: bool,
+    ) -> Box<Error> {
+        let is_idempotent = session.req_header().method.is_idempotent();
+        let body_is_held = !session.as_ref().retry_buffer_truncated();
+        let untouched = session.response_written().is_none();
+        let retry = untouched
+            && exchange
+                .attempts
+                .may_resend(&error, is_reused, is_idempotent, body_is_held);
+        error.set_retry(retry);
+        if retry {
+            self.metrics.count_retry();
+        }
+        error
+    }
+
+    /// Step 7: respond.
+    async fn response_filter(
+        &self,
+        session: &mut Session,
+        response: &mut ResponseHeader,
+        exchange: &mut Exchange,
+    ) -> Result<()> {
+        let upstream = exchange.upstream().ok_or_else(not_admitted)?;
+        let version = session.req_header().version;
+        respond::rewrite(response, upstream.endpoints().names(), &exchange.id, version)?;
+        if response.status == StatusCode::SWITCHING_PROTOCOLS {
+            session.set_read_timeout(Some(exchange.generation.tunnel_timeout));
+            if let Some(client) = session.stream().and_then(ClientStream::of) {
+                client.begin_tunnel();
+            }
+        } else if self.board.is_draining() || (version < Version::HTTP_11 && respond::ends_with_connection(response)) {
+            session.set_keepalive(None);
+        }
+        Ok(())
+    }
+
+    /// The answer to a failure. What has begun cannot be answered again: its connection closes.
+    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, exchange: &mut Exchange) -> FailToProxy {
+        let family = exchange.family.and_then(|family| exchange.generation.name(family));
+        tracing::debug!(requestId = exchange.id.as_str(), family, cause = %error, "a request has failed");
+        let client = session
+            .stream()
+            .and_then(ClientStream::of)
+            .and_then(ClientStream::connection);
+        let body_fault = client.is_some_and(crate::listen::Connection::has_body_fault);
+        let begun = session
+            .response_written()
+            .is_some_and(|head| !head.status.is_informational());
+        let Some(refusal) = failure::refusal(error, body_fault) else {
+            exchange.abandoned = true;
+            return FailToProxy {
+                error_code: 0,
+                can_reuse_downstream: false,
+            };
+        };
+        if begun {
+            exchange.refusal = Some(refusal);
+            return FailToProxy {
+                error_code: 0,
+                can_reuse_downstream: false,
+            };
+        }
+        if matches!(
+            refusal,
+            Refusal::UpstreamFailure | Refusal::UpstreamTimeout | Refusal::Internal
+        ) {
+            // The error's own text names the upstream.
+            let kind = error.etype.as_str();
+            tracing::warn!(
+                requestId = exchange.id.as_str(),
+                family,
+                kind,
+                "the upstream has failed"
+            );
+        }
+        session.set_keepalive(None);
+        if let Err(error) = self.refuse(session, exchange, refusal).await {
+            tracing::debug!(cause = %error, "an answer could not be written");
+        }
+        FailToProxy {
+            error_code: refusal.status().as_u16(),
+            can_reuse_downstream: false,
+        }
+    }
+
+    /// Step 8: record.
+    async fn logging(&self, session: &mut Session, _error: Option<&Error>, exchange: &mut Exchange) {
+        record::record(session, exchange, &self.metrics);
+        // The place is free before the connection is waited on for the next request.
+        exchange.place = None;
+    }
+
+    /// Pingora's own line would hold the upstream's address.
+    fn suppress_error_log(&self, _session: &Session, _exchange: &Exchange, _error: &Error) -> bool {
+        true
+    }
+
+    fn suppress_proxy_warn_log(
+        &self,
+        _session: &Session,
+        _exchange: &Exchange,
+        _error: &Error,
+        _context: ProxyWarnLogContext,
+    ) -> bool {
+        true
+    }
+}
+
+/// Cannot happen: only an admitted request gets past `request_filter`.
+fn not_admitted() -> Box<Error> {
+    Error::explain(ErrorType::InternalError, "the request was not admitted")
+}

@@ -1,0 +1,54 @@
+//! Step 8, record: metrics and the access log, once for each request.
+
+use http::Version;
+use pingora::proxy::Session;
+
+use super::exchange::Exchange;
+use crate::listen::ClientStream;
+use crate::telemetry::access::Record;
+use crate::telemetry::metrics::Metrics;
+
+/// Counts the request and writes its record.
+pub fn record(session: &Session, exchange: &Exchange, metrics: &Metrics) {
+    let generation = &exchange.generation;
+    let duration = exchange.began.elapsed();
+    let status = session.response_written().map(|head| head.status.as_u16());
+    if let Some(refusal) = exchange.refusal {
+        metrics.count_refusal(refusal);
+    }
+    generation.metrics(exchange.family).count(status, duration);
+    let Some(connection) = session
+        .stream()
+        .and_then(ClientStream::of)
+        .and_then(ClientStream::connection)
+    else {
+        return;
+    };
+    let Some(head) = connection.head() else { return };
+    let part = |range: &std::ops::Range<usize>| connection.head_bytes().get(range.clone()).unwrap_or_default();
+    Record {
+        request_id: exchange.id.as_str(),
+        family: exchange.family.and_then(|family| generation.name(family)),
+        template: exchange
+            .template
+            .map(|template| generation.classifier.template(template)),
+        method: part(&head.method),
+        target: part(&head.target),
+        status,
+        refusal: exchange.refusal.map(|refusal| refusal.code()),
+        bytes_in: session.body_bytes_read() as u64,
+        bytes_out: session.body_bytes_sent() as u64,
+        duration,
+        protocol: protocol(session.req_header().version),
+        client: connection.peer,
+    }
+    .write();
+}
+
+fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2",
+        _ => "HTTP/1.1",
+    }
+}

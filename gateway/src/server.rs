@@ -1,0 +1,299 @@
+//! The one assembly of a running gateway: `run`, `demo` and tests all start it here.
+//!
+//! 1. The contract and the configuration become one [`Generation`].
+//! 2. Both listeners are bound, so that the addresses are real before anything is announced.
+//! 3. Names are resolved and upstreams probed in the background.
+//! 4. The listeners are served until [`Server::stop`].
+
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use pingora::proxy::http_proxy;
+use pingora::server::configuration::ServerConf;
+use route_contract::contract::Contract;
+use route_contract::diagnostic::Diagnostic;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::admin::{Admin, Subject};
+use crate::config::Config;
+use crate::listen::{self, HeadLimits, Listener, PlainDoor};
+use crate::proxy::door::PublicDoor;
+use crate::proxy::{Generation, Proxy};
+use crate::readiness::{Board, Probes};
+use crate::telemetry::metrics::Metrics;
+use crate::upstream;
+
+/// Unused connections to upstreams that are kept, over all families and endpoints. Pingora's pool is one list for all,
+/// so it is made larger than any family needs: the families' own time limits empty it.
+const KEPT_CONNECTIONS: usize = 16 * 1024;
+
+/// Attempts that Pingora allows one request; the proxy's own rules allow fewer.
+const MOST_ATTEMPTS: usize = 8;
+
+/// How long requests in flight may take after the gateway was told to stop.
+pub const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The contract cannot be compiled.
+    #[error("the contract cannot be compiled")]
+    Contract(Vec<Diagnostic>),
+    /// An address is taken or not allowed.
+    #[error("cannot listen on {address}: {cause}")]
+    Bind {
+        /// The address as configured.
+        address: SocketAddr,
+        /// The operating system's word.
+        cause: io::Error,
+    },
+    /// A metric or a probe cannot be set up.
+    #[error("cannot set up {what}: {cause}")]
+    Setup {
+        /// What it is.
+        what: &'static str,
+        /// Why not.
+        cause: String,
+    },
+}
+
+/// What the admin listener shows of a running gateway.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The present generation.
+    pub generation: Arc<ArcSwap<Generation>>,
+    /// The families' readiness.
+    pub board: Arc<Board>,
+    /// All counters.
+    pub metrics: Arc<Metrics>,
+}
+
+impl State {
+    /// The text of `/metrics`, with the gauges as they are now.
+    ///
+    /// # Errors
+    /// The encoder's; it writes to memory.
+    pub fn render_metrics(&self) -> prometheus::Result<Vec<u8>> {
+        let generation = self.generation.load();
+        for upstream in generation.upstreams.all() {
+            if let Some(name) = generation.name(upstream.family()) {
+                self.metrics
+                    .set_family(name, upstream.in_flight(), self.board.serves(upstream.family()));
+            }
+        }
+        self.metrics.render()
+    }
+}
+
+impl Subject for State {
+    fn board(&self) -> Arc<Board> {
+        Arc::clone(&self.board)
+    }
+
+    fn contract(&self) -> Arc<Contract> {
+        Arc::clone(self.generation.load().contract())
+    }
+
+    fn metrics(&self) -> Option<Vec<u8>> {
+        self.render_metrics().ok()
+    }
+}
+
+/// A running gateway.
+#[derive(Debug)]
+pub struct Server {
+    public: SocketAddr,
+    admin: SocketAddr,
+    state: State,
+    stop_public: watch::Sender<bool>,
+    stop_admin: watch::Sender<bool>,
+    serving: JoinSet<()>,
+    admin_serving: JoinSet<()>,
+    _probes: Probes,
+}
+
+impl Server {
+    /// Starts a gateway that serves `contract` as `config` says; both must have been checked. To be
+    /// called within a tokio runtime, see [`runtime`].
+    ///
+    /// # Errors
+    /// A [`StartError`]; nothing listens then.
+    pub async fn start(config: &Config, contract: Contract) -> Result<Self, StartError> {
+        let metrics = Metrics::new().map_err(|error| setup("the metrics", &error))?;
+        let metrics = Arc::new(metrics);
+        let board = Arc::new(Board::new(&contract, config));
+        let public_listener = bind(config.listen.public).await?;
+        let admin_listener = bind(config.listen.admin).await?;
+        let probes = Probes::start(&board, &contract, config).map_err(|error| setup("the probes", &error))?;
+        let generation = Generation::new(contract, config, &metrics).map_err(StartError::Contract)?;
+        upstream::resolve::start(&generation.upstreams);
+
+        let generation = Arc::new(ArcSwap::from_pointee(generation));
+        let state = State {
+            generation: generation.clone(),
+            board: board.clone(),
+            metrics: metrics.clone(),
+        };
+        let door = Arc::new(PublicDoor::new(generation.clone(), metrics.clone()));
+        let proxy = Proxy::new(generation, board, metrics);
+        let proxy = Arc::new(http_proxy(&Arc::new(pingora_settings(config)), proxy));
+        let admin_app = Arc::new(Admin::new(Arc::new(state.clone())));
+
+        let (stop_public, public_stopped) = watch::channel(false);
+        let (stop_admin, admin_stopped) = watch::channel(false);
+        let (public, admin) = (public_listener.local_addr(), admin_listener.local_addr());
+        let mut serving = JoinSet::new();
+        serving.spawn(public_listener.serve(proxy, door, public_limits(config), public_stopped));
+        let mut admin_serving = JoinSet::new();
+        let admin_limits = listen::Limits::default();
+        admin_serving.spawn(admin_listener.serve(admin_app, Arc::new(PlainDoor), admin_limits, admin_stopped));
+        Ok(Self {
+            public,
+            admin,
+            state,
+            stop_public,
+            stop_admin,
+            serving,
+            admin_serving,
+            _probes: probes,
+        })
+    }
+
+    /// The address for traffic, as it is really bound.
+    pub fn public_address(&self) -> SocketAddr {
+        self.public
+    }
+
+    /// The address for operators, as it is really bound.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// What the gateway is doing.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Accepts no more, lets requests in flight end for at most `limit`, and answers whether all of them did. The
+    /// admin listener tells `draining` until then.
+    pub async fn stop(mut self, limit: Duration) -> bool {
+        self.state.board.drain();
+        self.stop_public.send_replace(true);
+        let ended = async { while self.serving.join_next().await.is_some() {} };
+        let in_time = tokio::time::timeout(limit, ended).await.is_ok();
+        self.stop_admin.send_replace(true);
+        // A scrape that is under way may end; nobody waits for an idle one.
+        let ended = async { while self.admin_serving.join_next().await.is_some() {} };
+        let _admin_in_time = tokio::time::timeout(Duration::from_millis(500), ended).await;
+        in_time
+    }
+
+    /// Runs until SIGTERM, SIGINT or SIGQUIT, then stops; a second signal ends the wait at once. Answers whether all
+    /// requests in flight were answered.
+    ///
+    /// # Errors
+    /// The operating system's, when signals cannot be received.
+    pub async fn run_until_signal(self) -> io::Result<bool> {
+        let mut signals = Signals::new()?;
+        let name = signals.next().await;
+        tracing::info!(
+            signal = name,
+            "stopping: requests in flight are answered, no more are accepted"
+        );
+        let clean = tokio::select! {
+            clean = self.stop(STOP_LIMIT) => clean,
+            _ = signals.next() => false,
+        };
+        if clean {
+            tracing::info!("stopped");
+        } else {
+            tracing::warn!("stopped with requests in flight");
+        }
+        Ok(clean)
+    }
+}
+
+/// The signals that end the gateway.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    quit: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.quit.recv() => "SIGQUIT",
+        }
+    }
+}
+
+/// The runtime that a gateway runs on: the one place where threads are chosen.
+///
+/// Tokio's own, with work stealing: connections are accepted on our own sockets, so a connection's task may run on any
+/// thread, and stealing evens out families that are busy in bursts.
+///
+/// # Errors
+/// The operating system's, when threads cannot be started.
+pub fn runtime(threads: Option<NonZeroUsize>) -> io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = threads {
+        builder.worker_threads(threads.get());
+    }
+    builder.thread_name("gateway").enable_all().build()
+}
+
+async fn bind(address: SocketAddr) -> Result<Listener, StartError> {
+    Listener::bind(address)
+        .await
+        .map_err(|cause| StartError::Bind { address, cause })
+}
+
+fn setup(what: &'static str, error: &dyn std::fmt::Display) -> StartError {
+    StartError::Setup {
+        what,
+        cause: error.to_string(),
+    }
+}
+
+fn pingora_settings(config: &Config) -> ServerConf {
+    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    ServerConf {
+        threads: config.threads.map_or_else(cores, NonZeroUsize::get),
+        upstream_keepalive_pool_size: KEPT_CONNECTIONS,
+        max_retries: MOST_ATTEMPTS,
+        ..ServerConf::default()
+    }
+}
+
+fn public_limits(config: &Config) -> listen::Limits {
+    let limits = &config.limits;
+    let bytes = |size: crate::config::Size| usize::try_from(size.bytes()).unwrap_or(usize::MAX);
+    listen::Limits {
+        connections: limits.connections,
+        head: HeadLimits {
+            target: bytes(limits.target),
+            head: bytes(limits.head),
+            headers: limits.headers,
+        },
+        head_timeout: limits.head_timeout.get(),
+        idle_timeout: limits.idle_timeout.get(),
+        stall_timeout: limits.client_timeout.get(),
+    }
+}
