@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use pingora::apps::HttpServerApp;
 use pingora::proxy::http_proxy;
 use pingora::server::configuration::ServerConf;
 use route_contract::contract::Contract;
@@ -20,7 +21,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::admin::{Admin, Subject};
 use crate::config::Config;
 use crate::listen::{self, HeadLimits, Listener, PlainDoor};
 use crate::proxy::door::PublicDoor;
@@ -91,20 +91,6 @@ impl State {
     }
 }
 
-impl Subject for State {
-    fn board(&self) -> Arc<Board> {
-        Arc::clone(&self.board)
-    }
-
-    fn contract(&self) -> Arc<Contract> {
-        Arc::clone(self.generation.load().contract())
-    }
-
-    fn metrics(&self) -> Option<Vec<u8>> {
-        self.render_metrics().ok()
-    }
-}
-
 /// A running gateway.
 #[derive(Debug)]
 pub struct Server {
@@ -119,12 +105,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a gateway that serves `contract` as `config` says; both must have been checked. To be
-    /// called within a tokio runtime, see [`runtime`].
+    /// Starts a gateway that serves `contract` as `config` says; both must have been checked. `admin` makes the
+    /// application of the admin listener. To be called within a tokio runtime, see [`runtime`].
     ///
     /// # Errors
     /// A [`StartError`]; nothing listens then.
-    pub async fn start(config: &Config, contract: Contract) -> Result<Self, StartError> {
+    pub async fn start<A>(
+        config: &Config,
+        contract: Contract,
+        admin: impl FnOnce(State) -> A,
+    ) -> Result<Self, StartError>
+    where
+        A: HttpServerApp + Send + Sync + 'static,
+    {
         let metrics = Metrics::new().map_err(|error| setup("the metrics", &error))?;
         let metrics = Arc::new(metrics);
         let board = Arc::new(Board::new(&contract, config));
@@ -143,7 +136,7 @@ impl Server {
         let door = Arc::new(PublicDoor::new(generation.clone(), metrics.clone()));
         let proxy = Proxy::new(generation, board, metrics);
         let proxy = Arc::new(http_proxy(&Arc::new(pingora_settings(config)), proxy));
-        let admin_app = Arc::new(Admin::new(Arc::new(state.clone())));
+        let admin_app = Arc::new(admin(state.clone()));
 
         let (stop_public, public_stopped) = watch::channel(false);
         let (stop_admin, admin_stopped) = watch::channel(false);
