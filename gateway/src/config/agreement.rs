@@ -1,19 +1,19 @@
 //! Whether a configuration and its contract fit together: one upstream for each forwarded family, and no
 //! public readiness path that a family claims.
 
+use route_contract::classify::Classifier;
 use route_contract::contract::{Contract, Serve};
 use route_contract::diagnostic::{Diagnostic, did_you_mean};
 use route_contract::ownership::Owner;
-use route_contract::scan::Scan;
 
 use super::{Loaded, codes};
 
 /// Finds where a configuration and its contract disagree.
-pub fn agree(loaded: &Loaded, contract: &Contract) -> Vec<Diagnostic> {
+pub fn agree(loaded: &Loaded, contract: &Contract, classifier: &Classifier) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     upstream_for_each_family(loaded, contract, &mut found);
     no_upstream_beside(loaded, contract, &mut found);
-    public_readiness_is_unclaimed(loaded, contract, &mut found);
+    public_readiness_is_unclaimed(loaded, contract, classifier, &mut found);
     found
 }
 
@@ -74,11 +74,13 @@ fn no_upstream_beside(loaded: &Loaded, contract: &Contract, found: &mut Vec<Diag
     }
 }
 
-fn public_readiness_is_unclaimed(loaded: &Loaded, contract: &Contract, found: &mut Vec<Diagnostic>) {
+fn public_readiness_is_unclaimed(
+    loaded: &Loaded,
+    contract: &Contract,
+    classifier: &Classifier,
+    found: &mut Vec<Diagnostic>,
+) {
     let readiness = &loaded.config.readiness;
-    // The claims count, not the routes alone: a path that a claim refuses today may be a route tomorrow.
-    // A kind that does not compile has been reported with the contract.
-    let Ok(scan) = Scan::new(contract) else { return };
     let forwarded = || contract.families.iter().filter(|family| family.serve == Serve::Forward);
     let ready_paths = readiness.ready.iter().flat_map(|ready| {
         std::iter::once(ready.clone()).chain(forwarded().map(move |family| format!("{ready}/{}", family.name)))
@@ -88,7 +90,9 @@ fn public_readiness_is_unclaimed(loaded: &Loaded, contract: &Contract, found: &m
         .map(|path| ("live", path))
         .chain(ready_paths.map(|path| ("ready", path)))
     {
-        let (Owner::Family(id) | Owner::Never(id) | Owner::Refused(id)) = scan.owner(path.as_bytes()) else {
+        // The claims count, not the routes alone: a path that a claim refuses today may be a route tomorrow.
+        let owner = classifier.decide(path.as_bytes()).owner;
+        let (Owner::Family(id) | Owner::Never(id) | Owner::Refused(id)) = owner else {
             continue;
         };
         let Some(family) = contract.families.get(id.index()) else {
@@ -129,7 +133,7 @@ mod tests {
         .unwrap();
         let text = format!("contract = \"contract.toml\"\n[listen]\npublic = \"127.0.0.1:0\"\n{tables}");
         let loaded = load_source(&Source::new("g.toml", text), Path::new(""), &|_| None).unwrap();
-        agree(&loaded, &contract)
+        agree(&loaded, &contract, &Classifier::new(&contract).unwrap())
             .into_iter()
             .map(|found| {
                 let witness = found.witness.map_or(String::new(), |path| format!(" {path}"));

@@ -1,19 +1,23 @@
 //! All that a gateway serves from, loaded and checked: a configuration and the contract that it names.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use route_contract::classify::Classifier;
 use route_contract::contract::Contract;
 use route_contract::diagnostic::{Diagnostic, Severity};
 
 use super::{Environment, Loaded, agree, check, load};
 
 /// A configuration and its contract, which fit together.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Deployment {
     /// The configuration.
     pub loaded: Loaded,
     /// The contract that it names.
     pub contract: Contract,
+    /// The contract's compiled matcher.
+    pub classifier: Arc<Classifier>,
     /// What is allowed, but likely not meant.
     pub warnings: Vec<Diagnostic>,
 }
@@ -34,7 +38,9 @@ impl Deployment {
     /// As [`load`](Self::load).
     pub fn of(loaded: Loaded) -> Result<Self, Vec<Diagnostic>> {
         let mut findings = check(&loaded);
-        match Contract::load(&loaded.contract_path()) {
+        let compiled = Contract::load(&loaded.contract_path())
+            .and_then(|contract| Classifier::new(&contract).map(|classifier| (contract, classifier)));
+        match compiled {
             Err(faults) => {
                 findings.extend(faults.into_iter().map(|fault| match fault.place {
                     // A file that cannot be read has no place of its own: the key that names it is the next best.
@@ -43,14 +49,15 @@ impl Deployment {
                 }));
                 Err(findings)
             }
-            Ok(contract) => {
-                findings.extend(agree(&loaded, &contract));
+            Ok((contract, classifier)) => {
+                findings.extend(agree(&loaded, &contract, &classifier));
                 if findings.iter().any(|finding| finding.severity == Severity::Error) {
                     return Err(findings);
                 }
                 Ok(Self {
                     loaded,
                     contract,
+                    classifier: Arc::new(classifier),
                     warnings: findings,
                 })
             }

@@ -1,0 +1,123 @@
+//! The pages over a real listener.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::*;
+use crate::config::load_source;
+use crate::listen::{Limits, Listener, PlainDoor};
+use crate::proxy::Generation;
+use crate::readiness::Board;
+use crate::server::State;
+use crate::telemetry::metrics::Metrics;
+use route_contract::diagnostic::Source;
+
+const CONTRACT: &str = "version = 1\n\
+    [[family]]\nname = \"internal-only\"\nserve = \"never\"\nclaims = [\"/api/internal/**\"]\n\
+    [[family]]\nname = \"workspace\"\nowner = \"ws-team\"\nclaims = [\"/ws/**\"]\n";
+
+fn state() -> State {
+    let contract = Contract::load_with(Path::new("c"), &|_| Ok(Source::new("c", CONTRACT))).unwrap();
+    let config = "contract = \"c\"\n[listen]\npublic = \"127.0.0.1:0\"\n[upstream.workspace]\nurl = \
+                  \"http://inner-host:8443\"\nready = false\n";
+    let config = load_source(&Source::new("g", config), Path::new(""), &|_| None)
+        .unwrap()
+        .config;
+    let metrics = Metrics::new().unwrap();
+    State {
+        board: Arc::new(Board::new(&contract, &config)),
+        generation: Arc::new(ArcSwap::from_pointee(
+            Generation::new(contract, &config, &metrics).unwrap(),
+        )),
+        metrics: Arc::new(metrics),
+    }
+}
+
+/// Sends these requests on one connection, the last of which closes it, and returns all that came back.
+async fn exchange(address: SocketAddr, requests: &str) -> String {
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    connection.write_all(requests.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+async fn ask(address: SocketAddr, method: &str, target: &str) -> (u16, String, String) {
+    let request = format!("{method} {target} HTTP/1.1\r\nHost: gw\r\nConnection: close\r\n\r\n");
+    let answer = exchange(address, &request).await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, head.to_ascii_lowercase(), body.to_owned())
+}
+
+#[tokio::test]
+async fn the_pages_are_served_read_only() {
+    let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = listener.local_addr();
+    let (stop, shutdown) = watch::channel(false);
+    let admin = Arc::new(Admin::new(state()));
+    let serving = tokio::spawn(listener.serve(admin, Arc::new(PlainDoor), Limits::default(), shutdown));
+
+    for (target, status, body) in [
+        ("/livez", 200, r#"{"status":"live"}"#),
+        ("/readyz", 200, r#"{"status":"ready"}"#),
+        (
+            "/readyz/workspace",
+            200,
+            r#"{"family":"workspace","status":"ready","required":true}"#,
+        ),
+        (
+            "/contract",
+            200,
+            r#"{"families":[{"family":"internal-only","serve":"never"},{"family":"workspace","serve":"forward","owner":"ws-team"}]}"#,
+        ),
+    ] {
+        let (got, head, text) = ask(address, "GET", target).await;
+        assert_eq!((got, text.as_str()), (status, body), "{target}");
+        assert!(head.contains("cache-control: no-store"), "{head}");
+        let (got, head, text) = ask(address, "HEAD", target).await;
+        assert_eq!((got, text.as_str()), (status, ""), "{target}");
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
+        let (got, head, _) = ask(address, "POST", target).await;
+        assert_eq!(got, 405, "{target}");
+        assert!(head.contains("allow: get, head"), "{head}");
+    }
+    let (status, head, text) = ask(address, "GET", "/metrics").await;
+    assert_eq!(status, 200);
+    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+    assert!(
+        text.contains(r#"family="workspace""#) && !text.contains("inner-host"),
+        "{text}"
+    );
+    for target in [
+        "/",
+        "/readyz/internal-only",
+        "/readyz/nobody",
+        "/metrics/",
+        "/config",
+        "/%72eadyz",
+    ] {
+        let (got, head, text) = ask(address, "GET", target).await;
+        assert_eq!(got, 404, "{target}");
+        assert!(text.starts_with(r#"{"error":{"code":"not_found""#), "{text}");
+        assert!(head.contains("x-request-id: "), "{head}");
+    }
+
+    // A HEAD answer leaves the connection in step for the next request.
+    let both = exchange(
+        address,
+        "HEAD /readyz HTTP/1.1\r\nHost: gw\r\n\r\nGET /livez HTTP/1.1\r\nHost: gw\r\nConnection: close\r\n\r\n",
+    )
+    .await;
+    assert_eq!(both.matches("HTTP/1.1 200").count(), 2, "{both}");
+    assert!(both.ends_with(r#"{"status":"live"}"#), "{both}");
+
+    stop.send(true).unwrap();
+    serving.await.unwrap();
+}

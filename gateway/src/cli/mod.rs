@@ -1,0 +1,70 @@
+//! The command line: one file a subcommand.
+//!
+//! Results go to standard output, findings and notes to standard error. Exit codes: 0 done or clean, 1 findings
+//! or failure, 2 nothing could be decided (an unreadable file, a bad flag).
+
+mod check;
+mod config;
+mod findings;
+mod ready;
+mod run;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Nothing to complain about.
+const CLEAN: u8 = 0;
+/// Findings, or the command failed.
+const FOUND: u8 = 1;
+/// The command could not decide.
+const UNDECIDED: u8 = 2;
+
+/// An edge gateway that serves a proved route contract.
+#[derive(Debug, Parser)]
+#[command(name = "gateway", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve: classify, forward and refuse requests until SIGTERM.
+    Run(ConfigFile),
+    /// Do everything `run` does short of listening, and report every finding.
+    Check(ConfigFile),
+    /// Print the effective configuration: every value, default or not, and where it came from.
+    Config(config::Options),
+    /// Ask a running gateway whether it is ready, for a container's health check.
+    Ready(ready::Options),
+}
+
+/// The configuration that a subcommand works on.
+#[derive(Debug, clap::Args)]
+struct ConfigFile {
+    /// The configuration file.
+    #[arg(long, value_name = "FILE", env = "GATEWAY_CONFIG", default_value = "gateway.toml")]
+    config: PathBuf,
+}
+
+/// Runs the subcommand that the arguments name, program name first, and answers the process's exit code.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // To standard output for `--help` and `--version`, with 0; to standard error for the rest, with 2. When
+            // neither can be written, the code alone must do.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(UNDECIDED));
+        }
+    };
+    ExitCode::from(match arguments.command {
+        Command::Run(file) => run::run(&file.config),
+        Command::Check(file) => check::run(&file.config),
+        Command::Config(options) => config::run(&options),
+        Command::Ready(options) => ready::run(&options),
+    })
+}
