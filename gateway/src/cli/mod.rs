@@ -46,7 +46,13 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct ConfigFile {
     /// The configuration file.
-    #[arg(long, value_name = "FILE", env = "GATEWAY_CONFIG", default_value = "gateway.toml")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "GATEWAY_CONFIG",
+        hide_env_values = true,
+        default_value = "gateway.toml"
+    )]
     config: PathBuf,
 }
 

@@ -81,23 +81,27 @@ fn public_readiness_is_unclaimed(
     found: &mut Vec<Diagnostic>,
 ) {
     let readiness = &loaded.config.readiness;
-    let forwarded = || contract.families.iter().filter(|family| family.serve == Serve::Forward);
-    let ready_paths = readiness.ready.iter().flat_map(|ready| {
-        std::iter::once(ready.clone()).chain(forwarded().map(move |family| format!("{ready}/{}", family.name)))
-    });
-    let live_paths = readiness.live.iter().cloned();
-    for (key, path) in live_paths
-        .map(|path| ("live", path))
-        .chain(ready_paths.map(|path| ("ready", path)))
-    {
-        // The claims count, not the routes alone: a path that a claim refuses today may be a route tomorrow.
-        let owner = classifier.decide(path.as_bytes()).owner;
-        let (Owner::Family(id) | Owner::Never(id) | Owner::Refused(id)) = owner else {
-            continue;
-        };
-        let Some(family) = contract.families.get(id.index()) else {
-            continue;
-        };
+    let forwarded = contract.families.iter().filter(|family| family.serve == Serve::Forward);
+    let live = readiness.live.iter().cloned().collect();
+    let ready = readiness
+        .ready
+        .iter()
+        .flat_map(|ready| {
+            let below = forwarded.clone().map(move |family| format!("{ready}/{}", family.name));
+            std::iter::once(ready.clone()).chain(below)
+        })
+        .collect();
+    // The claims count, not the routes alone: a path that a claim refuses today may be a route tomorrow.
+    let claiming = |path: &String| match classifier.decide(path.as_bytes()).owner {
+        Owner::Family(id) | Owner::Never(id) | Owner::Refused(id) => contract.families.get(id.index()),
+        Owner::Unclaimed => None,
+    };
+    let both: [(&str, Vec<String>); 2] = [("live", live), ("ready", ready)];
+    for (key, paths) in both {
+        let claimed = paths
+            .into_iter()
+            .find_map(|path| claiming(&path).map(|family| (path, family)));
+        let Some((path, family)) = claimed else { continue };
         found.push(
             Diagnostic::error(
                 codes::READINESS_CLAIMED,

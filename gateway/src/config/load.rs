@@ -7,6 +7,7 @@ use std::sync::Arc;
 use route_contract::diagnostic::{Diagnostic, Place, Source};
 use route_contract::document;
 
+use super::mask::{cover, masked};
 use super::places::{Entry, Places};
 use super::variables::{self, Environment, Expanded};
 use super::{Config, codes};
@@ -16,7 +17,7 @@ use super::{Config, codes};
 pub struct Loaded {
     /// The values, each valid by itself; see [`check`](super::check()) for what they mean together.
     pub config: Config,
-    /// The file.
+    /// The file as findings show it: with any credentials in it covered.
     pub source: Arc<Source>,
     folder: PathBuf,
     places: Places,
@@ -68,6 +69,18 @@ pub fn load_source(
     folder: &Path,
     environment: Environment<'_>,
 ) -> Result<Loaded, Vec<Diagnostic>> {
+    let shown = masked(source);
+    let loaded = read(source, environment).map_err(|faults| cover(faults, source, &shown));
+    let (config, places) = loaded?;
+    Ok(Loaded {
+        config,
+        source: shown,
+        folder: folder.to_owned(),
+        places,
+    })
+}
+
+fn read(source: &Arc<Source>, environment: Environment<'_>) -> Result<(Config, Places), Vec<Diagnostic>> {
     let mut table = document::parse(source, &codes::DOCUMENT)?;
     let (expanded, mut faults) = variables::expand(&mut table, source, environment);
     let places = Places::of(&table, &expanded);
@@ -76,25 +89,30 @@ pub fn load_source(
         .filter_map(|fault| fault.place.as_ref().map(|place| place.span.clone()))
         .collect();
     match document::deserialize::<Config>(table, source, &codes::DOCUMENT) {
-        Ok(config) if faults.is_empty() => {
-            return Ok(Loaded {
-                config,
-                source: Arc::clone(source),
-                folder: folder.to_owned(),
-                places,
-            });
-        }
+        Ok(config) if faults.is_empty() => return Ok((config, places)),
         Ok(_) => {}
         Err(found) => faults.extend(
             found
                 .into_iter()
                 // A value that could not be expanded has had its fault reported already.
                 .filter(|fault| !unexpanded.iter().any(|span| covers(fault, span)))
-                .map(|fault| name_variables(fault, &expanded)),
+                .map(|fault| name_variables(explain(fault), &expanded)),
         ),
     }
     faults.sort_by_key(|fault| fault.place.as_ref().map_or(0, |place| place.span.start));
     Err(faults)
+}
+
+/// Says how to mend what the standard library and `ipnet` refuse in a few words.
+fn explain(fault: Diagnostic) -> Diagnostic {
+    let help = match fault.message.as_str() {
+        "invalid socket address syntax" => {
+            "an IP address and a port, such as \"127.0.0.1:8080\" or \"[::]:8080\"; names are not resolved"
+        }
+        "invalid IP address syntax" => "an address and a prefix length, such as \"10.0.0.0/8\" or \"fd00::/8\"",
+        _ => return fault,
+    };
+    fault.with_help(help)
 }
 
 fn covers(fault: &Diagnostic, span: &Range<usize>) -> bool {

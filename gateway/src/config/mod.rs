@@ -12,6 +12,7 @@ mod duration;
 pub mod effective;
 mod endpoint;
 mod load;
+mod mask;
 mod places;
 mod readiness;
 mod size;

@@ -1,0 +1,65 @@
+//! Credentials that somebody wrote into a configuration file are refused, and are not to be printed in the
+//! excerpt that says so.
+
+use std::sync::Arc;
+
+use route_contract::diagnostic::{Diagnostic, Source};
+
+/// The file as findings may show it: what stands between `://` and an `@` is covered, byte for byte, so that
+/// every place stays where it is.
+pub(super) fn masked(source: &Arc<Source>) -> Arc<Source> {
+    let mut text = String::with_capacity(source.text.len());
+    let mut rest = source.text.as_str();
+    while let Some(found) = rest.find("://") {
+        let (before, after) = rest.split_at(found + "://".len());
+        text.push_str(before);
+        // A password may hold anything, so all up to the last `@` of the word is covered.
+        let word = after
+            .find(|end: char| end.is_whitespace() || end == '"' || end == '\'')
+            .unwrap_or(after.len());
+        let secret = after.get(..word).and_then(|word| word.rfind('@')).unwrap_or(0);
+        text.extend(std::iter::repeat_n('*', secret));
+        rest = after.get(secret..).unwrap_or_default();
+    }
+    if text.is_empty() {
+        return Arc::clone(source);
+    }
+    text.push_str(rest);
+    Source::new(source.name.clone(), text)
+}
+
+/// Makes findings show `masked` where they show `source`.
+pub(super) fn cover(mut findings: Vec<Diagnostic>, source: &Arc<Source>, masked: &Arc<Source>) -> Vec<Diagnostic> {
+    for finding in &mut findings {
+        let related = finding.related.iter_mut().map(|(_, place)| place);
+        for place in finding.place.iter_mut().chain(related) {
+            if Arc::ptr_eq(&place.source, source) {
+                place.source = Arc::clone(masked);
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_information_is_covered_and_nothing_else_moves() {
+        for (text, expected) in [
+            ("a = 1 # me@home", "a = 1 # me@home"),
+            ("url = \"http://h:80\"", "url = \"http://h:80\""),
+            ("url = \"http://u:p@h:80\" # x@y", "url = \"http://***@h:80\" # x@y"),
+            (
+                "['http://u:p/@é@h', \"ftp://q@\"]",
+                "['http://*******@h', \"ftp://*@\"]",
+            ),
+            ("http://http://p@h", "http://*********@h"),
+        ] {
+            let source = Source::new("g", text);
+            assert_eq!(masked(&source).text, expected, "{text}");
+            assert_eq!(masked(&source).text.len(), text.len(), "{text}");
+        }
+    }
+}
