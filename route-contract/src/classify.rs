@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::automaton::ROOT;
+use crate::automaton::{ROOT, StateId};
 use crate::contract::{Contract, FamilyId};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::matcher::Matcher;
 use crate::ownership::{Decision, Owner, Ownership, TemplateId};
+use crate::plain::Plainness;
 use crate::readings::{Reading, Unreadable, readings};
 
 /// The code of a contract whose templates cannot be compiled.
@@ -92,68 +93,57 @@ impl Classifier {
     /// Classifies an origin-form request target (RFC 9112 section 3.2.1): path and query as they came. A
     /// plain path is settled in one pass without an allocation.
     pub fn classify(&self, target: &[u8]) -> Classification {
-        let refused = |verdict| Classification {
-            verdict,
-            template: None,
-        };
         let Some((b'/', _)) = target.split_first() else {
             return refused(Verdict::Invalid);
         };
-        let mut exact = ROOT;
-        let mut folded = ROOT;
-        // What was decided before an empty last segment: the reading without the trailing slash.
-        let mut before;
-        let mut seen = 0;
-        let mut start = 1;
-        let end = loop {
-            let rest = target.get(start..).unwrap_or_default();
-            let mut flags = 0;
-            let mut length = 0;
-            for &byte in rest {
-                let class = CLASS[usize::from(byte)];
-                if class & END != 0 {
-                    break;
-                }
-                flags |= class;
-                length += 1;
-            }
-            let segment = &rest[..length];
-            seen |= flags | dots(segment);
-            before = (exact, folded);
-            if self.shared && exact == folded && flags & UPPER == 0 {
-                exact = self.exact.step::<false>(exact, segment);
-                folded = exact;
-            } else {
-                exact = self.exact.step::<false>(exact, segment);
-                folded = self.folded.step::<true>(folded, segment);
-            }
-            start += length;
-            match rest.get(length) {
-                Some(b'/') => {
-                    // A segment is followed by another one: where it was empty, the path has a `//`.
-                    if segment.is_empty() {
-                        seen |= ODD;
-                    }
-                    start += 1;
-                }
-                _ => break start,
-            }
-        };
-        if !query_is_valid(&target[end..]) {
+        match Plainness::glance(target) {
+            Plainness::Lower if self.shared => self.settle_lower(target),
+            Plainness::Lower | Plainness::Mixed => self.settle(target, |path| self.walk_both(path)),
+            _ => self.classify_closely(target),
+        }
+    }
+
+    /// The same for a target that has a query or any byte that is not a letter, a digit, `-`, `.` or `_`.
+    fn classify_closely(&self, target: &[u8]) -> Classification {
+        let (path, query) = target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()));
+        if !query_is_valid(query) {
             return refused(Verdict::Invalid);
         }
-        if seen & (ODD | INVALID) != 0 {
-            return self.classify_suspicious(&target[..end], seen);
+        match Plainness::of(path) {
+            Plainness::Lower if self.shared => self.settle_lower(path),
+            Plainness::Lower | Plainness::Mixed => self.settle(path, |path| self.walk_both(path)),
+            Plainness::Suspicious => self.classify_suspicious(path),
+            Plainness::Invalid => refused(Verdict::Invalid),
         }
+    }
+
+    #[inline]
+    fn settle_lower(&self, path: &[u8]) -> Classification {
+        self.settle(path, |path| {
+            let at = self.exact.walk::<false>(ROOT, path);
+            (at, at)
+        })
+    }
+
+    /// Decides on a plain path: it has three readings besides itself, with its letters folded, without its
+    /// trailing slash, and both.
+    #[inline]
+    fn settle(&self, path: &[u8], walk: impl Fn(&[u8]) -> (StateId, StateId)) -> Classification {
+        let rest = path.get(1..).unwrap_or_default();
+        let (exact, folded) = walk(rest);
         let decision = self.exact.decision(exact);
         let Owner::Family(family) = decision.owner else {
             return refusal(decision);
         };
-        let agrees = |owner: Owner| owner.forwarded() == Some(family);
-        let path_ends_in_slash = end > 1 && target[end - 1] == b'/';
-        let agreed = agrees(self.folded.decision(folded).owner)
-            && (!path_ends_in_slash
-                || (agrees(self.exact.decision(before.0).owner) && agrees(self.folded.decision(before.1).owner)));
+        let agree = |exact, folded| {
+            self.exact.decision(exact).owner == Owner::Family(family)
+                && (exact == folded && self.shared || self.folded.decision(folded).owner == Owner::Family(family))
+        };
+        let mut agreed = agree(exact, folded);
+        if let Some((b'/', without)) = rest.split_last() {
+            let (exact, folded) = walk(without);
+            agreed &= agree(exact, folded);
+        }
         Classification {
             verdict: if agreed {
                 Verdict::Family(family)
@@ -164,16 +154,34 @@ impl Classifier {
         }
     }
 
+    /// The walk over the letters as they stand and the one over them as lower case, side by side: they part
+    /// only at a segment with capitals, and mostly meet again behind it.
+    fn walk_both(&self, rest: &[u8]) -> (StateId, StateId) {
+        if !self.shared {
+            return (
+                self.exact.walk::<false>(ROOT, rest),
+                self.folded.walk::<true>(ROOT, rest),
+            );
+        }
+        let (mut exact, mut folded) = (ROOT, ROOT);
+        for segment in rest.split(|byte| *byte == b'/') {
+            let together = exact == folded && !segment.iter().any(u8::is_ascii_uppercase);
+            exact = self.exact.step::<false>(exact, segment);
+            folded = if together {
+                exact
+            } else {
+                self.folded.step::<true>(folded, segment)
+            };
+            if self.exact.is_final(exact) && self.folded.is_final(folded) {
+                break;
+            }
+        }
+        (exact, folded)
+    }
+
     /// The slow way, for a path that some server may read as another one.
     #[cold]
-    fn classify_suspicious(&self, path: &[u8], seen: u8) -> Classification {
-        let refused = |verdict| Classification {
-            verdict,
-            template: None,
-        };
-        if seen & INVALID != 0 {
-            return refused(Verdict::Invalid);
-        }
+    fn classify_suspicious(&self, path: &[u8]) -> Classification {
         let readings = readings(path);
         if readings == Err(Unreadable::Malformed) {
             return refused(Verdict::Invalid);
@@ -240,6 +248,13 @@ impl Classifier {
     }
 }
 
+fn refused(verdict: Verdict) -> Classification {
+    Classification {
+        verdict,
+        template: None,
+    }
+}
+
 fn refusal(decision: Decision) -> Classification {
     Classification {
         verdict: match decision.owner {
@@ -247,40 +262,6 @@ fn refusal(decision: Decision) -> Classification {
             _ => Verdict::Unknown,
         },
         template: decision.template,
-    }
-}
-
-/// A capital letter.
-const UPPER: u8 = 1;
-/// Something that not every server reads alike: `%`, `;`, a dot segment, an empty segment.
-const ODD: u8 = 2;
-/// A byte that no path may hold (RFC 3986 section 3.3).
-const INVALID: u8 = 4;
-/// The end of a segment: `/` or `?`.
-const END: u8 = 8;
-
-const CLASS: [u8; 256] = {
-    let mut class = [INVALID; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        class[byte] = match byte as u8 {
-            b'/' | b'?' => END,
-            b'A'..=b'Z' => UPPER,
-            b'a'..=b'z' | b'0'..=b'9' => 0,
-            b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b'=' | b':'
-            | b'@' => 0,
-            b'%' | b';' => ODD,
-            _ => INVALID,
-        };
-        byte += 1;
-    }
-    class
-};
-
-fn dots(segment: &[u8]) -> u8 {
-    match segment {
-        b"." | b".." => ODD,
-        _ => 0,
     }
 }
 

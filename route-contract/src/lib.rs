@@ -6,6 +6,7 @@ pub mod document;
 pub mod matcher;
 pub mod ownership;
 pub mod pattern;
+pub mod plain;
 pub mod readings;
 pub mod router;
 pub mod scan;

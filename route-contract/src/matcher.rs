@@ -27,19 +27,21 @@ pub struct Matcher {
 /// One literal of one state.
 #[derive(Clone, Copy)]
 struct Slot {
-    hash: u64,
+    key: Key,
     state: StateId,
     next: StateId,
     text: u32,
-    len: u32,
 }
 
 const FREE: Slot = Slot {
-    hash: 0,
+    key: Key {
+        hash: 0,
+        first: [0; 2],
+        len: 0,
+    },
     state: StateId::MAX,
     next: DEAD,
     text: 0,
-    len: 0,
 };
 
 struct State {
@@ -90,11 +92,10 @@ impl Matcher {
                 let start = texts.len() as u32;
                 texts.extend_from_slice(text);
                 matcher.occupy(Slot {
-                    hash: hash::<false>(id, text),
+                    key: Key::read::<false>(id, text),
                     state: id,
                     next,
                     text: start,
-                    len: text.len() as u32,
                 });
             }
             let first_pattern = patterns.len() as u32;
@@ -121,7 +122,7 @@ impl Matcher {
 
     fn occupy(&mut self, slot: Slot) {
         let last = self.slots.len() - 1;
-        let mut at = slot.hash as usize & last;
+        let mut at = slot.key.hash as usize & last;
         while self.slots[at].state != StateId::MAX {
             at = (at + 1) & last;
         }
@@ -129,18 +130,39 @@ impl Matcher {
     }
 
     /// The decision on a path, taken as it stands; `FOLD` reads its letters as lower case.
+    #[inline]
     pub fn decide<const FOLD: bool>(&self, path: &[u8]) -> Decision {
-        let Some(path) = path.strip_prefix(b"/") else {
-            return Decision::UNCLAIMED;
-        };
-        let mut at = ROOT;
-        for segment in path.split(|byte| *byte == b'/') {
-            if self.is_final(at) {
-                break;
-            }
-            at = self.step::<FOLD>(at, segment);
+        match path.strip_prefix(b"/") {
+            Some(rest) => self.decision(self.walk::<FOLD>(ROOT, rest)),
+            None => Decision::UNCLAIMED,
         }
-        self.decision(at)
+    }
+
+    /// The state behind all segments of `rest`, which starts with the first byte of a segment.
+    #[inline]
+    pub fn walk<const FOLD: bool>(&self, at: StateId, rest: &[u8]) -> StateId {
+        let mut at = at;
+        let mut rest = rest;
+        loop {
+            let Some(state) = self.states.get(at as usize) else {
+                return DEAD;
+            };
+            if !state.live {
+                return at;
+            }
+            let key = if state.has_literals {
+                Key::read::<FOLD>(at, rest)
+            } else {
+                Key::skip(rest)
+            };
+            let length = key.len as usize;
+            let segment = rest.get(..length).unwrap_or_default();
+            at = self.step_by::<FOLD>(at, state, &key, segment);
+            match rest.get(length + 1..) {
+                Some(behind) => rest = behind,
+                None => return at,
+            }
+        }
     }
 
     /// The decision on the paths that end in a state.
@@ -164,11 +186,16 @@ impl Matcher {
         if !state.live {
             return at;
         }
+        self.step_by::<FOLD>(at, state, &Key::read::<FOLD>(at, segment), segment)
+    }
+
+    #[inline]
+    fn step_by<const FOLD: bool>(&self, at: StateId, state: &State, key: &Key, segment: &[u8]) -> StateId {
         if segment.is_empty() {
             return state.empty;
         }
         if state.has_literals
-            && let Some(next) = self.literal::<FOLD>(at, segment)
+            && let Some(next) = self.literal::<FOLD>(at, key, segment)
         {
             return next;
         }
@@ -180,28 +207,32 @@ impl Matcher {
     }
 
     #[inline]
-    fn literal<const FOLD: bool>(&self, at: StateId, segment: &[u8]) -> Option<StateId> {
-        let hash = hash::<FOLD>(at, segment);
+    fn literal<const FOLD: bool>(&self, at: StateId, key: &Key, segment: &[u8]) -> Option<StateId> {
         let last = self.slots.len() - 1;
-        let mut index = hash as usize & last;
+        let mut index = key.hash as usize & last;
         loop {
             let slot = self.slots.get(index)?;
             if slot.state == StateId::MAX {
                 return None;
             }
-            if slot.hash == hash && slot.state == at {
-                let text = self.texts.get(slot.text as usize..(slot.text + slot.len) as usize)?;
-                let equal = if FOLD {
-                    text.eq_ignore_ascii_case(segment)
-                } else {
-                    text == segment
-                };
-                if equal {
-                    return Some(slot.next);
-                }
+            if slot.state == at && slot.key == *key && (key.is_whole() || self.equals::<FOLD>(slot, segment)) {
+                return Some(slot.next);
             }
             index = (index + 1) & last;
         }
+    }
+
+    /// Whether a literal that is longer than its key is the segment.
+    fn equals<const FOLD: bool>(&self, slot: &Slot, segment: &[u8]) -> bool {
+        let start = slot.text as usize;
+        let text = self.texts.get(start..start + slot.key.len as usize);
+        text.is_some_and(|text| {
+            if FOLD {
+                text.eq_ignore_ascii_case(segment)
+            } else {
+                text == segment
+            }
+        })
     }
 
     fn other<const FOLD: bool>(&self, state: &State, segment: &[u8]) -> StateId {
@@ -223,27 +254,104 @@ impl Matcher {
     }
 }
 
-/// A multiplicative hash of a state and a segment, eight bytes at a time. Which segments collide is fixed by
-/// the contract, so that a client can gain nothing by choosing its bytes.
+/// What is known of a segment after one pass over its bytes, eight at a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key {
+    /// Of the state and the segment. Which literals collide is fixed by the contract, so that a client can
+    /// gain nothing by choosing its bytes.
+    hash: u64,
+    /// The first sixteen bytes, padded with zeros.
+    first: [u64; 2],
+    len: u32,
+}
+
+impl Key {
+    /// Reads the segment that `rest` starts with, up to a `/` or the end.
+    #[inline]
+    fn read<const FOLD: bool>(state: StateId, rest: &[u8]) -> Self {
+        let fold = |word| if FOLD { lower_case(word) } else { word };
+        let seed = mix(u64::from(state));
+        let (word, length) = segment_word(rest);
+        let mut first = [fold(word), 0];
+        let mut hash = mix(seed ^ first[0]);
+        let mut len = length;
+        if length == 8 {
+            let mut rest = rest.get(8..).unwrap_or_default();
+            let (word, length) = segment_word(rest);
+            first[1] = fold(word);
+            hash = mix(hash ^ first[1]);
+            len += length;
+            let mut last = length;
+            while last == 8 {
+                rest = rest.get(8..).unwrap_or_default();
+                let (word, length) = segment_word(rest);
+                hash = mix(hash ^ fold(word));
+                len += length;
+                last = length;
+            }
+        }
+        Self {
+            hash,
+            first,
+            len: len as u32,
+        }
+    }
+
+    /// Finds the end of the segment alone.
+    #[inline]
+    fn skip(rest: &[u8]) -> Self {
+        Self {
+            len: memchr::memchr(b'/', rest).unwrap_or(rest.len()) as u32,
+            ..FREE.key
+        }
+    }
+
+    /// Whether `first` holds the whole segment.
+    #[inline]
+    fn is_whole(&self) -> bool {
+        self.len <= 16
+    }
+}
+
+/// A multiplicative step: the product's upper half stirs its lower one, which picks the slot.
 #[inline]
-fn hash<const FOLD: bool>(state: StateId, segment: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |seed: u64, word: u64| {
-        let product = u128::from(seed ^ word) * u128::from(FACTOR);
-        (product as u64) ^ ((product >> 64) as u64)
+fn mix(value: u64) -> u64 {
+    let product = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ (product >> 32)
+}
+
+/// The next eight bytes of a segment, padded with zeros, and how many of them there are: fewer than eight
+/// where the segment ends.
+#[inline]
+fn segment_word(rest: &[u8]) -> (u64, usize) {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const SEVEN: u64 = 0x7f * ONES;
+    let Some(bytes) = rest.first_chunk::<8>() else {
+        return last_word(rest);
     };
-    let fold = |word: u64| if FOLD { lower_case(word) } else { word };
-    let mut value = u64::from(state) << 32 | segment.len() as u64;
-    let (words, rest) = segment.as_chunks::<8>();
-    for word in words {
-        value = mix(value, fold(u64::from_le_bytes(*word)));
+    let word = u64::from_le_bytes(*bytes);
+    // The top bit of each byte that is a slash.
+    let other = word ^ (u64::from(b'/') * ONES);
+    let slashes = !(((other & SEVEN) + SEVEN) | other | SEVEN);
+    if slashes == 0 {
+        return (word, 8);
     }
-    let mut last = [0; 8];
-    for (to, from) in last.iter_mut().zip(rest) {
-        *to = *from;
+    let length = slashes.trailing_zeros() as usize / 8;
+    (word & ((1 << (length * 8)) - 1), length)
+}
+
+#[inline]
+fn last_word(rest: &[u8]) -> (u64, usize) {
+    let mut word = 0;
+    let mut length = 0;
+    for &byte in rest.iter().take(7) {
+        if byte == b'/' {
+            break;
+        }
+        word |= u64::from(byte) << (length * 8);
+        length += 1;
     }
-    let value = mix(value, fold(u64::from_le_bytes(last)));
-    value ^ (value >> 32)
+    (word, length)
 }
 
 /// Turns the ASCII capitals among eight bytes into small letters.
@@ -261,6 +369,28 @@ fn lower_case(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_ends_where_the_segment_ends() {
+        for text in [
+            "",
+            "a",
+            "workspaces",
+            "12345678",
+            "123456789abcdef",
+            "0123456789abcdef",
+            "0123456789abcdef0",
+            "\u{ff}\0",
+        ] {
+            for behind in ["", "/", "/x", "/12345678", "//"] {
+                let path = format!("{text}{behind}");
+                let key = Key::read::<false>(7, path.as_bytes());
+                assert_eq!(key.len as usize, text.len(), "{path:?}");
+                assert!(key == Key::read::<false>(7, text.as_bytes()), "{path:?}");
+                assert_eq!(Key::skip(path.as_bytes()).len as usize, text.len(), "{path:?}");
+            }
+        }
+    }
 
     #[test]
     fn eight_bytes_are_folded_like_one() {
