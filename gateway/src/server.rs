@@ -84,7 +84,7 @@ impl State {
         for upstream in generation.upstreams.all() {
             if let Some(name) = generation.name(upstream.family()) {
                 self.metrics
-                    .set_family(name, upstream.in_flight(), self.board.serves(upstream.family()));
+                    .set_family(name, upstream.in_flight(), self.board.is_family_ready(upstream.family()));
             }
         }
         self.metrics.render()

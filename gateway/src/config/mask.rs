@@ -55,7 +55,7 @@ mod tests {
                 "['http://u:p/@é@h', \"ftp://q@\"]",
                 "['http://*******@h', \"ftp://*@\"]",
             ),
-            ("http://http://p@h", "http://*********@h"),
+            ("http://http://p@h", "http://********@h"),
         ] {
             let source = Source::new("g", text);
             assert_eq!(masked(&source).text, expected, "{text}");

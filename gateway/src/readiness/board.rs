@@ -131,6 +131,12 @@ impl Board {
         })
     }
 
+    /// Whether a family is ready, for those who only look: unlike [`serves`](Self::serves) it lets nobody go first.
+    pub fn is_family_ready(&self, family: FamilyId) -> bool {
+        self.family(family)
+            .is_some_and(|family| family.health.state(self.now()) == State::Ready)
+    }
+
     fn family(&self, family: FamilyId) -> Option<&Family> {
         self.families.get(family.index())?.as_ref()
     }
