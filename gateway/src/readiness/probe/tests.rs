@@ -1,5 +1,7 @@
 //! Probes against real sockets.
 
+mod tls;
+
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -74,8 +76,12 @@ fn contract() -> Contract {
 
 /// The result of one probe.
 async fn probe(url: &str, timeout: Duration) -> Result<(), Reason> {
+    probe_with(Connector::new(None), url, timeout).await
+}
+
+async fn probe_with(connector: Connector, url: &str, timeout: Duration) -> Result<(), Reason> {
     let config = config(url, "\"/hz?x=%2F\"");
-    let connector = Arc::new(Connector::new(None));
+    let connector = Arc::new(connector);
     let mut prober = Prober::new(FamilyId(0), "a", &config.upstream["a"], &connector)
         .unwrap()
         .unwrap();
