@@ -27,10 +27,7 @@ fn every_request_leaves_one_record() {
             assert_eq!(record["family"], family, "{record}");
         }
         if status == 404 {
-            assert!(
-                record.to_string().contains("not_found") || record["refusal"].is_string(),
-                "{record}"
-            );
+            assert_eq!(record["refusal"], "not_found", "{record}");
         }
         assert!(
             record.to_string().contains(target),
@@ -101,7 +98,7 @@ fn secrets_of_a_request_are_not_logged() {
             .client()
             .request("GET", &format!("{target}?token=s3cret-query&x=1"), &headers);
         let record = gateway.access_record(response.value("x-request-id"));
-        assert!(record.to_string().contains(target), "{record}");
+        assert_eq!(record["target"], format!("{target}?…"), "{record}");
     }
     let output = gateway.all_output();
     assert!(!output.contains("s3cret"), "{output}");
@@ -123,7 +120,7 @@ fn a_failure_at_the_upstream_is_recorded_with_its_code() {
     let id = response.assert_refusal(502, "upstream_failure");
     let record = gateway.access_record(&id);
     assert_eq!(record["status"], 502, "{record}");
-    assert!(record.to_string().contains("upstream_failure"), "{record}");
+    assert_eq!(record["refusal"], "upstream_failure", "{record}");
     assert_eq!(record["family"], "central", "{record}");
 }
 

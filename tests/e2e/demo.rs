@@ -44,7 +44,7 @@ fn each_family_is_answered_by_its_profile_with_the_target_unchanged() {
             "extension",
             "/runtime/ext/{domain}/actions/{action}",
         ),
-        ("GET", format!("{CENTRAL}?a=1&b"), "central", "/api/v1/users/me"),
+        ("GET", format!("{CENTRAL}?a=1&b"), "central", "/api/v1/users/{user}"),
         (
             "GET",
             "/api/v1/workspaces/w1/agents".to_owned(),

@@ -5,6 +5,7 @@
 
 mod check;
 mod config;
+mod demo;
 mod findings;
 mod ready;
 mod run;
@@ -38,6 +39,8 @@ enum Command {
     Check(ConfigFile),
     /// Print the effective configuration: every value, default or not, and where it came from.
     Config(config::Options),
+    /// Serve the reference deployment with embedded profile servers, and print what to try.
+    Demo(demo::Options),
     /// Ask a running gateway whether it is ready, for a container's health check.
     Ready(ready::Options),
 }
@@ -71,6 +74,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(file) => run::run(&file.config),
         Command::Check(file) => check::run(&file.config),
         Command::Config(options) => config::run(&options),
+        Command::Demo(options) => demo::run(&options),
         Command::Ready(options) => ready::run(&options),
     })
 }

@@ -37,9 +37,23 @@ impl Deployment {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn of(loaded: Loaded) -> Result<Self, Vec<Diagnostic>> {
+        let contract = Contract::load(&loaded.contract_path());
+        Self::join(loaded, contract)
+    }
+
+    /// Checks a loaded configuration against a contract that need not stand in the file that it names, as one that
+    /// is built in.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn with_contract(loaded: Loaded, contract: Contract) -> Result<Self, Vec<Diagnostic>> {
+        Self::join(loaded, Ok(contract))
+    }
+
+    fn join(loaded: Loaded, contract: Result<Contract, Vec<Diagnostic>>) -> Result<Self, Vec<Diagnostic>> {
         let mut findings = check(&loaded);
-        let compiled = Contract::load(&loaded.contract_path())
-            .and_then(|contract| Classifier::new(&contract).map(|classifier| (contract, classifier)));
+        let compiled =
+            contract.and_then(|contract| Classifier::new(&contract).map(|classifier| (contract, classifier)));
         match compiled {
             Err(faults) => {
                 findings.extend(faults.into_iter().map(|fault| match fault.place {

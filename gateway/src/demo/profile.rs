@@ -56,11 +56,7 @@ impl ProfileServer {
         let target = String::from_utf8_lossy(target);
         let path = target.split('?').next().unwrap_or_default();
         // RFC 9110 section 9.3.2: what has GET has HEAD.
-        let routed_as = if method == Method::HEAD {
-            "GET"
-        } else {
-            method.as_str()
-        };
+        let routed_as = if method == Method::HEAD { "GET" } else { method.as_str() };
         let routed = self.router.route(routed_as, path);
         let template = routed.path().map(|route| route.template.to_string());
         let (status, error) = match routed {

@@ -225,7 +225,7 @@ impl Drop for Gateway {
 }
 
 fn is_access(record: &Value) -> bool {
-    record["target"] == "access"
+    record["log"] == "access"
 }
 
 /// The addresses in the line that `gateway run` writes when it listens.
