@@ -83,8 +83,11 @@ impl State {
         let generation = self.generation.load();
         for upstream in generation.upstreams.all() {
             if let Some(name) = generation.name(upstream.family()) {
-                self.metrics
-                    .set_family(name, upstream.in_flight(), self.board.is_family_ready(upstream.family()));
+                self.metrics.set_family(
+                    name,
+                    upstream.in_flight(),
+                    self.board.is_family_ready(upstream.family()),
+                );
             }
         }
         self.metrics.render()

@@ -37,15 +37,18 @@ pub struct ClientStream {
     home: Home,
     tunnel: AtomicBool,
     noted: AtomicBool,
+    /// Whether nothing is written before the request is noted.
+    holds_back: bool,
 }
 
 impl ClientStream {
-    pub(super) fn lend(connection: Box<Connection>, home: &Home) -> Self {
+    pub(super) fn lend(connection: Box<Connection>, home: &Home, holds_back: bool) -> Self {
         Self {
             connection: Some(connection),
             home: home.clone(),
             tunnel: AtomicBool::new(false),
             noted: AtomicBool::new(false),
+            holds_back,
         }
     }
 
@@ -98,7 +101,11 @@ impl AsyncRead for ClientStream {
 
 impl AsyncWrite for ClientStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut().connection.as_mut() {
+        let this = self.get_mut();
+        if this.holds_back && !*this.noted.get_mut() {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        match this.connection.as_mut() {
             Some(connection) => connection.poll_write_answer(context, bytes),
             None => gone(),
         }

@@ -28,7 +28,8 @@ pub enum HeadFault {
     Version,
     /// CONNECT and TRACE: the gateway is no tunnel and no mirror.
     Method,
-    /// The target holds a space, a control or non-ASCII byte, or a fragment (RFC 9112 section 3.2).
+    /// The target has none of the forms that are served, or holds a byte that cannot be forwarded as it came: a space, a
+    /// control or non-ASCII byte, a fragment, `"`, `<`, `>` or, in a path, a backquote (RFC 9112 section 3.2).
     Target,
     /// Host is missing, repeated or no authority (RFC 9112 section 3.2).
     Host,
@@ -53,6 +54,17 @@ pub enum BodyLength {
     Chunked,
 }
 
+/// The forms of a request target that are served (RFC 9112 section 3.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetForm {
+    /// Path and query.
+    Origin,
+    /// A URL of this very host; the place of its path and query.
+    Absolute(Range<usize>),
+    /// `*`, with OPTIONS.
+    Asterisk,
+}
+
 /// A head that is sound, as places in the bytes it was read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
@@ -62,6 +74,8 @@ pub struct Head {
     pub method: Range<usize>,
     /// The request target, byte for byte.
     pub target: Range<usize>,
+    /// What the target is.
+    pub form: TargetForm,
     /// The value of Host.
     pub host: Range<usize>,
     /// Whether the version is HTTP/1.1; otherwise it is HTTP/1.0.
@@ -132,6 +146,8 @@ pub fn parse(input: &[u8], len: usize, limits: &HeadLimits) -> Result<Head, Head
         fields.add(head, line)?;
     }
     let host = fields.host.ok_or(HeadFault::Host)?;
+    let part = |range: &Range<usize>| head.get(range.clone()).unwrap_or_default();
+    let form = target_form(part(&method), part(&target), part(&host), target.start)?;
     let body = match (fields.length, fields.chunked) {
         (None, false) | (Some(0), false) => BodyLength::None,
         (Some(length), false) => BodyLength::Exactly(length),
@@ -142,10 +158,33 @@ pub fn parse(input: &[u8], len: usize, limits: &HeadLimits) -> Result<Head, Head
         len,
         method,
         target,
+        form,
         host,
         http11,
         body,
     })
+}
+
+/// RFC 9112 section 3.2: origin-form; absolute-form where its authority is the Host, byte for byte, as whom the client
+/// meant would else be a matter of opinion; `*` with OPTIONS alone. `start` is the target's place in the head.
+fn target_form(method: &[u8], target: &[u8], host: &[u8], start: usize) -> Result<TargetForm, HeadFault> {
+    if target.starts_with(b"/") {
+        return Ok(TargetForm::Origin);
+    }
+    if target == b"*" && method == b"OPTIONS" {
+        return Ok(TargetForm::Asterisk);
+    }
+    let scheme = [b"http://".len(), b"https://".len()].into_iter().find(|&length| {
+        let scheme = target.get(..length).unwrap_or_default();
+        scheme.eq_ignore_ascii_case(b"http://") || scheme.eq_ignore_ascii_case(b"https://")
+    });
+    let path = scheme.ok_or(HeadFault::Target)? + host.len();
+    let authority = target.get(path - host.len()..path);
+    // Without a path the origin-form would have to be made up ("/?x" for "?x"), and the target is never rewritten.
+    if authority != Some(host) || target.get(path) != Some(&b'/') {
+        return Err(HeadFault::Target);
+    }
+    Ok(TargetForm::Absolute(start + path..start + target.len()))
 }
 
 /// The lines of a head, without their ends and without the empty one.
@@ -192,7 +231,9 @@ fn parse_request_line(
     if target.len() > limits.target {
         return Err(HeadFault::TargetTooLong);
     }
-    if target.is_empty() || !target.iter().all(|&byte| byte.is_ascii_graphic() && byte != b'#') {
+    // A backquote is refused by the URI type in a path alone.
+    let path = target.split(|&byte| byte == b'?').next().unwrap_or_default();
+    if target.is_empty() || path.contains(&b'`') || !target.iter().copied().all(is_target_byte) {
         return Err(HeadFault::Target);
     }
     Ok((
@@ -263,12 +304,19 @@ fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
         .fold(0, |length, digit| length * 10 + u64::from(digit - b'0')))
 }
 
+/// Visible ASCII without `#`, and without the three bytes that RFC 3986 allows nowhere and that the URI type under
+/// Pingora refuses, so that they could not be forwarded as they came.
+fn is_target_byte(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'#' | b'"' | b'<' | b'>')
+}
+
 /// RFC 9110 section 5.6.2.
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// RFC 9110 section 7.2 and RFC 3986 section 3.2: a host and perhaps a port, without user information.
+/// RFC 9110 section 7.2: a host name, an IPv4 address or an IPv6 address in brackets, and perhaps a port. What RFC 3986
+/// section 3.2.2 allows beside these (escapes, commas, quotes) names no host in DNS and is refused.
 pub fn is_authority(value: &[u8]) -> bool {
     if value.is_empty() || value.len() > LONGEST_HOST {
         return false;
@@ -295,7 +343,7 @@ pub fn is_authority(value: &[u8]) -> bool {
         !host.is_empty()
             && host
                 .iter()
-                .all(|&byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=%".contains(&byte))
+                .all(|&byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
     });
     let port_is_sound = match port.strip_prefix(b":") {
         Some(digits) => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
@@ -334,6 +382,58 @@ mod tests {
         assert_eq!(head.body, BodyLength::Exactly(5));
         assert_eq!(head.len, text.len() - 5);
         assert!(head.http11);
+    }
+
+    #[test]
+    fn target_forms() {
+        let form = |method: &str, target: &str| {
+            let text = format!("{method} {target} HTTP/1.1\r\nHost: gw\r\n\r\n");
+            judge(&text).map(|head| match head.form {
+                TargetForm::Origin => "origin".to_owned(),
+                TargetForm::Asterisk => "asterisk".to_owned(),
+                TargetForm::Absolute(path) => text[path].to_owned(),
+            })
+        };
+        for (method, target, expected) in [
+            ("GET", "/a?b", Some("origin")),
+            ("GET", "//evil.example/a", Some("origin")),
+            ("GET", "http://gw/a?b", Some("/a?b")),
+            ("GET", "HTTPS://gw//a", Some("//a")),
+            ("OPTIONS", "*", Some("asterisk")),
+            ("GET", "*", None),
+            ("OPTIONS", "*/a", None),
+            ("GET", "http://GW/a", None),
+            ("GET", "http://other/a", None),
+            ("GET", "http://gw.evil/a", None),
+            ("GET", "http://gw:80/a", None),
+            ("GET", "http://u@gw/a", None),
+            ("GET", "http://gw?x=1", None),
+            ("GET", "http://gw", None),
+            ("GET", "http:///a", None),
+            ("GET", "ftp://gw/a", None),
+            ("GET", "a/b", None),
+            ("GET", "?q", None),
+            ("GET", "gw:80", None),
+        ] {
+            let expected = expected.map(str::to_owned).ok_or(HeadFault::Target);
+            assert_eq!(form(method, target), expected, "{method} {target}");
+        }
+    }
+
+    #[test]
+    fn every_byte_of_a_sound_target_survives_pingora() {
+        for byte in 0..=u8::MAX {
+            for start in ["/a", "/a?b="] {
+                let mut target = start.as_bytes().to_vec();
+                target.push(byte);
+                let text = [b"GET ", &target[..], b" HTTP/1.1\r\nHost: gw\r\n\r\n"].concat();
+                let request = pingora::http::RequestHeader::build("GET", &target, None);
+                if judge_bytes(&text).is_ok() {
+                    let survives = request.is_ok_and(|request| request.raw_path() == target);
+                    assert!(survives, "{start} and {:?}", char::from(byte));
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! The life of one connection: head, request, head, request, close.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pingora::apps::HttpServerApp;
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use tokio::time::Instant;
 
+use super::chunked::Chunks;
 use super::client_stream::{ClientStream, Home};
 use super::connection::Connection;
-use super::head::{self, HeadFault, HeadScan};
+use super::head::{self, BodyLength, Head, HeadFault, HeadScan};
 use super::{Door, Limits};
 
 /// What came of waiting for a head.
@@ -35,9 +35,9 @@ pub(super) async fn serve<A, D>(
     D: Door,
 {
     let home = Home::default();
-    let mut patience = limits.head_timeout;
+    let mut is_new = true;
     loop {
-        match await_head(&mut connection, limits, patience, &mut shutdown).await {
+        match await_head(&mut connection, limits, is_new, &mut shutdown).await {
             Arrival::Request => {}
             Arrival::Unsound(fault) => {
                 let answer = door.refuse(fault, &connection);
@@ -47,7 +47,7 @@ pub(super) async fn serve<A, D>(
             }
             Arrival::Nothing => return connection.close().await,
         }
-        let stream = ClientStream::lend(connection, &home);
+        let stream = ClientStream::lend(connection, &home, door.expects_notes());
         let mut session = ServerSession::new_http1(Box::new(stream));
         let draining = *shutdown.borrow();
         session.set_keepalive((!draining).then_some(limits.idle_timeout.as_secs().max(1)));
@@ -56,24 +56,33 @@ pub(super) async fn serve<A, D>(
         let Some(returned) = home.take() else { return };
         connection = returned;
         if door.expects_notes() && !connection.is_noted() {
+            // Whatever the library wrote was held back, so that the client gets an answer of the table.
             door.unparsed(&connection);
+            let answer = door.refuse(HeadFault::Syntax, &connection);
+            let _sent = connection.send(&answer).await;
+            return connection.close().await;
         }
         if !reusable || !connection.is_complete() {
             return connection.close().await;
         }
         connection.end_request();
-        patience = limits.idle_timeout;
+        is_new = false;
     }
 }
 
-/// Waits `patience` for the first byte and the head timeout for the rest; on a new connection both are one.
+/// Waits for the first byte and then for the rest; on a new connection the head timeout runs from the start.
 async fn await_head(
     connection: &mut Connection,
     limits: &Limits,
-    patience: Duration,
+    is_new: bool,
     shutdown: &mut ShutdownWatch,
 ) -> Arrival {
     let mut scan = HeadScan::default();
+    let patience = if is_new {
+        limits.head_timeout
+    } else {
+        limits.idle_timeout
+    };
     let mut deadline = Instant::now() + patience;
     if !connection.input().is_empty() {
         deadline = Instant::now() + limits.head_timeout;
@@ -83,6 +92,7 @@ async fn await_head(
         match scan.advance(connection.input(), &limits.head) {
             Ok(Some(length)) => {
                 return match head::parse(connection.input(), length, &limits.head) {
+                    Ok(head) if !is_coded(connection.input(), &head) => Arrival::Unsound(HeadFault::Framing),
                     Ok(head) => {
                         connection.begin_request(head);
                         Arrival::Request
@@ -106,9 +116,18 @@ async fn await_head(
             Err(_) => return Arrival::Unsound(HeadFault::Timeout),
         }
         if idle {
-            // A new connection has had its head timeout running since it was accepted.
-            deadline = deadline.min(Instant::now() + limits.head_timeout);
+            if !is_new {
+                deadline = Instant::now() + limits.head_timeout;
+            }
             connection.skip_empty_line();
         }
+    }
+}
+
+/// Whether what has come of a chunked body is so coded: a fault that is seen now needs no upstream to be found.
+fn is_coded(input: &[u8], head: &Head) -> bool {
+    match head.body {
+        BodyLength::Chunked => Chunks::new().follow(input.get(head.len..).unwrap_or_default()).is_ok(),
+        BodyLength::None | BodyLength::Exactly(_) => true,
     }
 }

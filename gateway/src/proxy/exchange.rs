@@ -42,8 +42,8 @@ pub struct Exchange {
     pub body_bytes: u64,
     /// The answer of the gateway's own.
     pub refusal: Option<Refusal>,
-    /// Whether the client left before it was answered.
-    pub abandoned: bool,
+    /// Whether the request is in the metrics.
+    pub counted: bool,
 }
 
 impl Exchange {
@@ -66,7 +66,7 @@ impl Exchange {
             attempts: Attempts::default(),
             body_bytes: 0,
             refusal: None,
-            abandoned: false,
+            counted: false,
         }
     }
 

@@ -67,7 +67,7 @@ pub fn rewrite(
     }
     if websocket {
         request.insert_header(CONNECTION, UPGRADE_OPTION)?;
-        request.insert_header(UPGRADE, WEBSOCKET)?;
+        request.insert_header("Upgrade", WEBSOCKET)?;
     }
     write_forwarded(request, origin)?;
     request.insert_header(request_id::WIRE_NAME, id.header_value())

@@ -84,15 +84,10 @@ impl Proxy {
                 exchange.id = id;
             }
         }
-        let (bytes, was_absolute) = match target::of(connection)? {
+        let (bytes, was_absolute) = match target::of(connection, session.req_header())? {
             Target::Origin { bytes, was_absolute } => (bytes, was_absolute),
             Target::Server => return Ok(Way::Capabilities),
         };
-        // The head was sound, so Pingora has nothing to mend in its target; if it did, the upstream would get
-        // another one than was classified.
-        if !was_absolute && session.req_header().raw_path() != bytes {
-            return Err(Refusal::InvalidTarget);
-        }
         let question = exchange.generation.readiness.question(bytes, &self.board);
         if let Some(question) = question.filter(|_| is_read(&session.req_header().method)) {
             return Ok(Way::Readiness(Answer::to(question, &self.board)));
@@ -113,10 +108,17 @@ impl Proxy {
         exchange.refusal = Some(refusal);
         let body = refusal.body(&exchange.id);
         let head = refusal.head(&exchange.id, body.len())?;
-        self.answer(session, head, body).await
+        self.answer(session, exchange, head, body).await
     }
 
-    async fn answer(&self, session: &mut Session, head: ResponseHeader, body: Bytes) -> Result<()> {
+    async fn answer(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        head: ResponseHeader,
+        body: Bytes,
+    ) -> Result<()> {
+        record::count(exchange, Some(head.status.as_u16()), &self.metrics);
         if self.board.is_draining() {
             session.set_keepalive(None);
         }
@@ -154,15 +156,18 @@ impl ProxyHttp for Proxy {
             Ok(Way::Forward) => return Ok(false),
             Ok(Way::Readiness(answer)) => {
                 let (parts, body) = answer.into_response(false).into_parts();
-                let mut head = ResponseHeader::from(parts);
+                let mut head = ResponseHeader::build(parts.status, Some(8))?;
+                for (name, value) in &parts.headers {
+                    head.insert_header(name, value)?;
+                }
                 head.insert_header(request_id::WIRE_NAME, exchange.id.header_value())?;
-                self.answer(session, head, body.into()).await?;
+                self.answer(session, exchange, head, body.into()).await?;
             }
             Ok(Way::Capabilities) => {
                 let mut head = ResponseHeader::build(StatusCode::NO_CONTENT, Some(4))?;
-                head.insert_header(http::header::ALLOW, refusal::ALLOWED_METHODS)?;
+                head.insert_header("Allow", refusal::ALLOWED_METHODS)?;
                 head.insert_header(request_id::WIRE_NAME, exchange.id.header_value())?;
-                self.answer(session, head, Bytes::new()).await?;
+                self.answer(session, exchange, head, Bytes::new()).await?;
             }
             Err(refusal) => self.refuse(session, exchange, refusal).await?,
         }
@@ -277,6 +282,9 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         let upstream = exchange.upstream().ok_or_else(not_admitted)?;
+        if response.status == StatusCode::SWITCHING_PROTOCOLS && !exchange.websocket {
+            return Err(Error::explain(ErrorType::InvalidHTTPHeader, "an upgrade that was not asked for").into_up());
+        }
         let version = session.req_header().version;
         respond::rewrite(response, upstream.endpoints().names(), &exchange.id, version)?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -302,8 +310,8 @@ impl ProxyHttp for Proxy {
         let begun = session
             .response_written()
             .is_some_and(|head| !head.status.is_informational());
+        // A client that is gone is answered nothing.
         let Some(refusal) = failure::refusal(error, body_fault) else {
-            exchange.abandoned = true;
             return FailToProxy {
                 error_code: 0,
                 can_reuse_downstream: false,

@@ -8,15 +8,27 @@ use crate::listen::ClientStream;
 use crate::telemetry::access::Record;
 use crate::telemetry::metrics::Metrics;
 
-/// Counts the request and writes its record.
-pub fn record(session: &Session, exchange: &Exchange, metrics: &Metrics) {
-    let generation = &exchange.generation;
-    let duration = exchange.began.elapsed();
-    let status = session.response_written().map(|head| head.status.as_u16());
+/// Counts the request, once. An answer of the gateway's own is counted before it leaves, so that who has read it finds
+/// it counted.
+pub fn count(exchange: &mut Exchange, status: Option<u16>, metrics: &Metrics) {
+    if std::mem::replace(&mut exchange.counted, true) {
+        return;
+    }
     if let Some(refusal) = exchange.refusal {
         metrics.count_refusal(refusal);
     }
-    generation.metrics(exchange.family).count(status, duration);
+    exchange
+        .generation
+        .metrics(exchange.family)
+        .count(status, exchange.began.elapsed());
+}
+
+/// Counts the request, unless that is done, and writes its record.
+pub fn record(session: &Session, exchange: &mut Exchange, metrics: &Metrics) {
+    let duration = exchange.began.elapsed();
+    let status = session.response_written().map(|head| head.status.as_u16());
+    count(exchange, status, metrics);
+    let generation = &exchange.generation;
     let Some(connection) = session
         .stream()
         .and_then(ClientStream::of)

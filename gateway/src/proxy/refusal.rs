@@ -5,7 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::date::get_cached_date;
 
@@ -165,10 +165,10 @@ impl Refusal {
         head.insert_header(CACHE_CONTROL, NO_STORE)?;
         head.insert_header(request_id::WIRE_NAME, id.header_value())?;
         if let Some(seconds) = self.retry_after() {
-            head.insert_header(RETRY_AFTER, seconds)?;
+            head.insert_header("Retry-After", seconds)?;
         }
         if self == Self::MethodNotAllowed {
-            head.insert_header(ALLOW, ALLOWED_METHODS)?;
+            head.insert_header("Allow", ALLOWED_METHODS)?;
         }
         Ok(head)
     }

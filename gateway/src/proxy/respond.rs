@@ -2,7 +2,7 @@
 //!
 //! Fields of the upstream's hop end here, and nothing passes that would name the upstream.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING};
 use http::{StatusCode, Version};
 use pingora::http::ResponseHeader;
 
@@ -38,7 +38,7 @@ pub fn rewrite(
     frame(response, client_version);
     if is_tunnel {
         response.insert_header(CONNECTION, HeaderValue::from_static("Upgrade"))?;
-        response.insert_header(UPGRADE, HeaderValue::from_static("websocket"))?;
+        response.insert_header("Upgrade", HeaderValue::from_static("websocket"))?;
     }
     response.insert_header(request_id::WIRE_NAME, id.header_value())
 }
@@ -75,7 +75,7 @@ fn rewrite_location(response: &mut ResponseHeader, names: &UpstreamNames) -> pin
         return Ok(());
     };
     match relative_location(text, names) {
-        Some(path) => response.insert_header(LOCATION, path),
+        Some(path) => response.insert_header("Location", path),
         None if names.stand_in(text.to_ascii_lowercase().as_bytes()) => {
             response.remove_header(&LOCATION);
             Ok(())
