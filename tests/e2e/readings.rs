@@ -189,12 +189,22 @@ fn the_query_is_opaque() {
         "?",
         "??",
         "?x=//;..\\",
-        "?x={\"a\":[1]}",
+        "?x={a:[1]}|^`'",
     ] {
         deployment.passes(&gateway, "workspace", &format!("{WORKSPACE}{query}"));
         deployment.passes(&gateway, "central", &format!("{CENTRAL}{query}"));
     }
-    for query in [&b"?a#b"[..], b"?a b", b"?a\x01", b"?\xc3\xa9", b"?\x7f"] {
+    // The last three are no part of any URI (RFC 3986), and the URI type under the proxy cannot carry them.
+    for query in [
+        &b"?a#b"[..],
+        b"?a b",
+        b"?a\x01",
+        b"?\xc3\xa9",
+        b"?\x7f",
+        b"?\"",
+        b"?<",
+        b"?>",
+    ] {
         let mut bytes = format!("GET {WORKSPACE}").into_bytes();
         bytes.extend_from_slice(query);
         bytes.extend_from_slice(b" HTTP/1.1\r\nHost: gateway.test\r\n\r\n");
