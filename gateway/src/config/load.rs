@@ -83,6 +83,9 @@ pub fn load_source(
 fn read(source: &Arc<Source>, environment: Environment<'_>) -> Result<(Config, Places), Vec<Diagnostic>> {
     let mut table = document::parse(source, &codes::DOCUMENT)?;
     let (expanded, mut faults) = variables::expand(&mut table, source, environment);
+    if faults.len() >= variables::MAX_FAULTS {
+        return Err(faults);
+    }
     let places = Places::of(&table, &expanded);
     let unexpanded: Vec<Range<usize>> = faults
         .iter()
@@ -224,6 +227,55 @@ mod tests {
             assert!(found.contains(&format!("`{name}`")), "{found}");
             assert!(found.contains(words), "{found}");
             assert!(!found.contains("s3cret"), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_large_file_is_loaded_in_bounded_time() {
+        let mut text = SOUND.to_owned();
+        for index in 0..10_000 {
+            text.push_str(&format!("[upstream.f{index}]\nurl = \"${{GOOD}}\"\n"));
+        }
+        let source = Source::new("gateway.toml", text.clone());
+        let loaded = load_source(&source, Path::new(""), &environment).unwrap();
+        assert_eq!(loaded.config.upstream.len(), 10_000);
+        let source = Source::new("gateway.toml", text.replace("GOOD", "NONE"));
+        assert_eq!(load_source(&source, Path::new(""), &environment).unwrap_err().len(), 50);
+        // One word without an end, and one string with many references.
+        let source = Source::new("gateway.toml", format!("{SOUND}x = \"{}\"", "://".repeat(300_000)));
+        load_source(&source, Path::new(""), &environment).unwrap_err();
+        let source = Source::new("gateway.toml", format!("{SOUND}x = \"{}\"", "${GOOD}".repeat(100_000)));
+        load_source(&source, Path::new(""), &environment).unwrap_err();
+    }
+
+    proptest::proptest! {
+        /// No bytes of a file make the loader or the check panic, and a place is always within the file.
+        #[test]
+        fn no_file_makes_the_loader_panic(
+            at in 0..1_000_usize,
+            cut in 0..40_usize,
+            put in "[ -~é\n]{0,12}|\\$\\{[A-Z]{0,5}(:-)?\\}?|\\[[a-z.]{0,9}\\]\n|://[a-z@:]{0,8}",
+        ) {
+            let whole = format!(
+                "{SOUND}admin = \"${{NONE:-[::1]:1}}\"\n[limits]\nhead_timeout = \"2s\"\nbody = \"1MiB\"\n\
+                 [readiness]\nready = \"/r\"\n[forwarded]\ntrusted = [\"10.0.0.0/8\"]\n[upstream.a]\nurl = \
+                 \"${{GOOD}}\"\nready = {{ path = \"/r\", rise = 2 }}\n"
+            );
+            let characters: Vec<char> = whole.chars().collect();
+            let at = at.min(characters.len());
+            let end = (at + cut).min(characters.len());
+            let text: String = characters[..at].iter().copied().chain(put.chars()).chain(characters[end..].iter().copied()).collect();
+            let source = Source::new("gateway.toml", text);
+            match load_source(&source, Path::new(""), &environment) {
+                Ok(loaded) => drop(crate::config::check(&loaded)),
+                Err(faults) => {
+                    assert!(!faults.is_empty());
+                    for fault in faults {
+                        assert!(fault.place.as_ref().is_none_or(|place| place.span.end <= source.text.len() + 1));
+                        assert!(!fault.to_string().is_empty());
+                    }
+                }
+            }
         }
     }
 }

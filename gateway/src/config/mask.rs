@@ -8,23 +8,29 @@ use route_contract::diagnostic::{Diagnostic, Source};
 /// The file as findings may show it: what stands between `://` and an `@` is covered, byte for byte, so that
 /// every place stays where it is.
 pub(super) fn masked(source: &Arc<Source>) -> Arc<Source> {
-    let mut text = String::with_capacity(source.text.len());
-    let mut rest = source.text.as_str();
-    while let Some(found) = rest.find("://") {
-        let (before, after) = rest.split_at(found + "://".len());
-        text.push_str(before);
-        // A password may hold anything, so all up to the last `@` of the word is covered.
-        let word = after
-            .find(|end: char| end.is_whitespace() || end == '"' || end == '\'')
-            .unwrap_or(after.len());
-        let secret = after.get(..word).and_then(|word| word.rfind('@')).unwrap_or(0);
-        text.extend(std::iter::repeat_n('*', secret));
-        rest = after.get(secret..).unwrap_or_default();
-    }
-    if text.is_empty() {
+    if !source.text.contains("://") {
         return Arc::clone(source);
     }
-    text.push_str(rest);
+    let mut text = String::with_capacity(source.text.len());
+    for word in source
+        .text
+        .split_inclusive(|end: char| end.is_whitespace() || end == '"' || end == '\'')
+    {
+        // A password may hold anything, so all up to the last `@` of the word is covered.
+        let secret = word.find("://").and_then(|scheme| {
+            let start = scheme + "://".len();
+            let end = word.rfind('@')?;
+            Some((word.get(..start)?, end.checked_sub(start)?, word.get(end..)?))
+        });
+        match secret {
+            Some((before, covered, after)) => {
+                text.push_str(before);
+                text.extend(std::iter::repeat_n('*', covered));
+                text.push_str(after);
+            }
+            None => text.push_str(word),
+        }
+    }
     Source::new(source.name.clone(), text)
 }
 

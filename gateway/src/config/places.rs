@@ -30,18 +30,23 @@ pub(super) struct Entry {
 impl Places {
     /// Notes the places of all keys in a parsed file.
     pub fn of(table: &Spanned<DeTable<'_>>, expanded: &[Expanded]) -> Self {
+        // In the order of the file, so that the strings within a value are found by halving.
+        let mut expanded: Vec<&Expanded> = expanded.iter().collect();
+        expanded.sort_by_key(|string| string.span.start);
         let mut places = Self::default();
-        places.walk(table.get_ref(), &mut Vec::new(), expanded);
+        places.walk(table.get_ref(), &mut Vec::new(), &expanded);
         places
     }
 
-    fn walk(&mut self, table: &DeTable<'_>, path: &mut Vec<String>, expanded: &[Expanded]) {
+    fn walk(&mut self, table: &DeTable<'_>, path: &mut Vec<String>, expanded: &[&Expanded]) {
         for (key, value) in table {
             path.push(key.get_ref().to_string());
             let span = value.span();
+            let first = expanded.partition_point(|string| string.span.start < span.start);
             let variables = expanded
                 .iter()
-                .filter(|string| span.start <= string.span.start && string.span.end <= span.end)
+                .skip(first)
+                .take_while(|string| string.span.end <= span.end)
                 .flat_map(|string| string.names.iter().cloned())
                 .collect();
             self.entries.insert(

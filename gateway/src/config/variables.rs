@@ -4,6 +4,7 @@
 //! taken as it is: a `${` inside it is not expanded again. Nothing reported here holds a value, as a
 //! variable may bear a secret.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,9 +29,12 @@ pub(super) struct Expanded {
     pub value: String,
 }
 
+/// The most faults that are reported.
+pub(super) const MAX_FAULTS: usize = 50;
+
 /// Expands every string value in the table.
 ///
-/// Returns what was expanded, and all faults.
+/// Returns what was expanded, and all faults, up to 50.
 pub(super) fn expand(
     table: &mut Spanned<DeTable<'_>>,
     source: &Arc<Source>,
@@ -90,7 +94,7 @@ impl Expansion<'_> {
                     self.value(element);
                 }
             }
-            DeValue::String(text) if text.contains("${") => {
+            DeValue::String(text) if text.contains("${") && self.faults.len() < MAX_FAULTS => {
                 if let Some(expanded) = self.text(text, span) {
                     *text = expanded.into();
                 }
@@ -115,16 +119,18 @@ impl Expansion<'_> {
         };
         let mut value = String::with_capacity(text.len());
         let mut names: Vec<String> = Vec::new();
+        let mut known = HashSet::new();
         let mut sound = true;
         for piece in pieces {
             match piece {
                 Piece::Literal(literal) => value.push_str(literal),
                 Piece::Variable { text, name, default } => {
-                    if !names.iter().any(|known| known == name) {
+                    if known.insert(name) {
                         names.push(name.to_owned());
                     }
                     match self.look_up(name, default) {
                         Ok(found) => value.push_str(&found),
+                        Err(_) if self.faults.len() >= MAX_FAULTS => sound = false,
                         Err(fault) => {
                             sound = false;
                             let place = self.place(text, &span);
