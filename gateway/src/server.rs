@@ -190,13 +190,9 @@ impl Server {
         in_time
     }
 
-    /// Runs until SIGTERM, SIGINT or SIGQUIT, then stops; a second signal ends the wait at once. Answers whether all
-    /// requests in flight were answered.
-    ///
-    /// # Errors
-    /// The operating system's, when signals cannot be received.
-    pub async fn run_until_signal(self) -> io::Result<bool> {
-        let mut signals = Signals::new()?;
+    /// Runs until one of the signals, then stops; a second one ends the wait at once. Answers whether all requests in
+    /// flight were answered.
+    pub async fn run_until(self, mut signals: Signals) -> bool {
         let name = signals.next().await;
         tracing::info!(
             signal = name,
@@ -211,19 +207,25 @@ impl Server {
         } else {
             tracing::warn!("stopped with requests in flight");
         }
-        Ok(clean)
+        clean
     }
 }
 
-/// The signals that end the gateway.
-struct Signals {
+/// The signals that end the gateway: SIGTERM, SIGINT and SIGQUIT.
+#[derive(Debug)]
+pub struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     quit: tokio::signal::unix::Signal,
 }
 
 impl Signals {
-    fn new() -> io::Result<Self> {
+    /// Receives them from now on. To be called before the gateway is announced: whoever reads the announcement may send
+    /// one at once, and until then it would end the process.
+    ///
+    /// # Errors
+    /// The operating system's, when signals cannot be received.
+    pub fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,

@@ -9,7 +9,7 @@ use route_contract::contract::Serve;
 use super::{CLEAN, FOUND, findings};
 use crate::admin::Admin;
 use crate::config::Deployment;
-use crate::server::{self, Server, StartError};
+use crate::server::{self, Server, Signals, StartError};
 use crate::telemetry::log;
 
 /// Serves what a configuration says. What is wrong before the gateway listens goes to standard error; from then
@@ -54,6 +54,10 @@ async fn serve(deployment: Deployment) -> u8 {
         Err(StartError::Contract(faults)) => return findings::report(&faults),
         Err(error) => return fail("cannot start", &error),
     };
+    let signals = match Signals::new() {
+        Ok(signals) => signals,
+        Err(error) => return fail("cannot receive signals", &error),
+    };
     tracing::info!(
         public = %server.public_address(),
         admin = %server.admin_address(),
@@ -63,11 +67,7 @@ async fn serve(deployment: Deployment) -> u8 {
         upstreams = names.join(","),
         "listening"
     );
-    match server.run_until_signal().await {
-        Ok(true) => CLEAN,
-        Ok(false) => FOUND,
-        Err(error) => fail("cannot receive signals", &error),
-    }
+    if server.run_until(signals).await { CLEAN } else { FOUND }
 }
 
 fn fail(what: &str, error: &dyn Display) -> u8 {

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use crate::admin::Admin;
 use crate::config::{self, Deployment};
 use crate::listen::{Limits, Listener, PlainDoor};
-use crate::server::{self, Server, StartError};
+use crate::server::{self, Server, Signals, StartError};
 use crate::telemetry::log;
 use greeting::Greeting;
 use profile::ProfileServer;
@@ -93,6 +93,7 @@ async fn serve(options: &Options, contract: Contract, out: &mut (dyn Write + Sen
         log::start(&deployment.loaded.config.log, io::stderr()).map_err(|error| DemoError::Log(error.to_string()))?;
     let server = Server::start(&deployment.loaded.config, deployment.contract, Admin::new).await?;
     await_ready(&server).await?;
+    let signals = Signals::new()?;
     let greeting = Greeting {
         public: server.public_address(),
         admin: server.admin_address(),
@@ -100,7 +101,7 @@ async fn serve(options: &Options, contract: Contract, out: &mut (dyn Write + Sen
     };
     write!(out, "{greeting}")?;
     out.flush()?;
-    let clean = server.run_until_signal().await?;
+    let clean = server.run_until(signals).await;
     stop.send_replace(true);
     Ok(clean)
 }
