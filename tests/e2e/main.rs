@@ -9,6 +9,7 @@ mod acceptance;
 mod access_log;
 mod configuration;
 mod demo;
+mod documentation;
 mod errors;
 mod framing;
 mod headers;

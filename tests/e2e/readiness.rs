@@ -1,5 +1,6 @@
 //! Liveness and readiness on both listeners: true, per family, and without a word about any upstream.
 
+use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -240,6 +241,33 @@ fn a_peer_that_accepts_and_never_speaks_is_not_ready() {
     assert_closed(&response);
     // The peer takes connections in its queue the whole time.
     drop(mute);
+}
+
+#[test]
+fn a_peer_that_fails_tls_is_not_ready() {
+    let plain = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let url = format!("https://{}", plain.local_addr().expect("its address"));
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = plain.accept() {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let deployment = Deployment::probed().with_url("central", &url);
+    let gateway = deployment.start();
+    becomes(&gateway, "/readyz/workspace", 200);
+    let deadline = Instant::now() + PATIENCE;
+    while !gateway.admin_get("/readyz/central").text().contains("tls") {
+        assert!(
+            Instant::now() < deadline,
+            "{}",
+            gateway.admin_get("/readyz/central").text()
+        );
+        thread::park_timeout(Duration::from_millis(20));
+    }
+    let response = gateway.get(CENTRAL);
+    response.assert_refusal(503, "unavailable");
+    deployment.assert_names_no_upstream(&response.raw);
+    assert_eq!(gateway.admin_get("/livez").status, 200);
 }
 
 #[test]

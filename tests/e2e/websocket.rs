@@ -178,3 +178,16 @@ fn a_101_that_nobody_asked_for_is_a_failure() {
     response.assert_refusal(502, "upstream_failure");
     deployment.assert_names_no_upstream(&response.raw);
 }
+
+#[test]
+fn a_silent_tunnel_is_closed() {
+    let deployment = Deployment::new().with_tables("[limits]\ntunnel_timeout = \"300ms\"");
+    let gateway = deployment.start();
+    deployment.upstream("workspace").answer(echoing_tunnel());
+    let mut client = gateway.client();
+    client.send(request_bytes("GET", WORKSPACE, &UPGRADE, b""));
+    assert_eq!(client.response().status, 101);
+    client.send("one");
+    assert_eq!(client.exactly(3), b"one");
+    assert!(client.until_closed().is_empty());
+}
