@@ -1,6 +1,6 @@
 //! The one assembly of a running gateway: `run`, `demo` and tests all start it here.
 //!
-//! 1. The contract and the configuration become one [`Generation`].
+//! 1. A checked [`Deployment`], contract and configuration, becomes one [`Generation`].
 //! 2. Both listeners are bound, so that the addresses are real before anything is announced.
 //! 3. Names are resolved and upstreams probed in the background.
 //! 4. The listeners are served until [`Server::stop`].
@@ -15,13 +15,11 @@ use arc_swap::ArcSwap;
 use pingora::apps::HttpServerApp;
 use pingora::proxy::http_proxy;
 use pingora::server::configuration::ServerConf;
-use route_contract::contract::Contract;
-use route_contract::diagnostic::Diagnostic;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::config::Config;
+use crate::config::{Config, Deployment};
 use crate::listen::{self, HeadLimits, Listener, PlainDoor};
 use crate::proxy::door::PublicDoor;
 use crate::proxy::{Generation, Proxy};
@@ -42,9 +40,6 @@ pub const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The contract cannot be compiled.
-    #[error("the contract cannot be compiled")]
-    Contract(Vec<Diagnostic>),
     /// An address is taken or not allowed.
     #[error("cannot listen on {address}: {cause}")]
     Bind {
@@ -108,26 +103,29 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a gateway that serves `contract` as `config` says; both must have been checked. `admin` makes the
-    /// application of the admin listener. To be called within a tokio runtime, see [`runtime`].
+    /// Starts a gateway that serves a checked deployment. `admin` makes the application of the admin listener. To be
+    /// called within a tokio runtime, see [`runtime`].
     ///
     /// # Errors
     /// A [`StartError`]; nothing listens then.
-    pub async fn start<A>(
-        config: &Config,
-        contract: Contract,
-        admin: impl FnOnce(State) -> A,
-    ) -> Result<Self, StartError>
+    pub async fn start<A>(deployment: Deployment, admin: impl FnOnce(State) -> A) -> Result<Self, StartError>
     where
         A: HttpServerApp + Send + Sync + 'static,
     {
+        let Deployment {
+            loaded,
+            contract,
+            classifier,
+            ..
+        } = deployment;
+        let config = &loaded.config;
         let metrics = Metrics::new().map_err(|error| setup("the metrics", &error))?;
         let metrics = Arc::new(metrics);
         let board = Arc::new(Board::new(&contract, config));
         let public_listener = bind(config.listen.public).await?;
         let admin_listener = bind(config.listen.admin).await?;
         let probes = Probes::start(&board, &contract, config).map_err(|error| setup("the probes", &error))?;
-        let generation = Generation::new(contract, config, &metrics).map_err(StartError::Contract)?;
+        let generation = Generation::new(contract, classifier, config, &metrics);
         upstream::resolve::start(&generation.upstreams);
 
         let generation = Arc::new(ArcSwap::from_pointee(generation));

@@ -5,9 +5,10 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pingora::protocols::raw_connect::ProxyDigest;
@@ -37,6 +38,8 @@ pub struct ClientStream {
     home: Home,
     tunnel: AtomicBool,
     noted: AtomicBool,
+    /// Milliseconds; 0 for no limit.
+    answer_limit: AtomicU64,
     /// Whether nothing is written before the request is noted.
     holds_back: bool,
 }
@@ -48,6 +51,7 @@ impl ClientStream {
             home: home.clone(),
             tunnel: AtomicBool::new(false),
             noted: AtomicBool::new(false),
+            answer_limit: AtomicU64::new(0),
             holds_back,
         }
     }
@@ -65,6 +69,13 @@ impl ClientStream {
     /// Tells the listener that the request has reached its application.
     pub fn note_request(&self) {
         self.noted.store(true, Ordering::Release);
+    }
+
+    /// How long the answer may take to begin once the request is whole; none once it has begun. Afterwards reads fail
+    /// and the connection's [fault](Connection::fault) says why.
+    pub fn limit_answer(&self, limit: Option<Duration>) {
+        let limit = limit.map_or(0, |limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1));
+        self.answer_limit.store(limit, Ordering::Release);
     }
 
     /// From the next read on, bytes are those of an upgraded protocol: to be called once the answer is 101.
@@ -95,6 +106,8 @@ impl AsyncRead for ClientStream {
         if *this.tunnel.get_mut() {
             connection.begin_tunnel();
         }
+        let limit = *this.answer_limit.get_mut();
+        connection.set_answer_limit((limit > 0).then(|| Duration::from_millis(limit)));
         connection.poll_read_request(context, buffer)
     }
 }

@@ -54,6 +54,15 @@ enum Stage {
     Tunnel,
 }
 
+/// Why reading a request from its connection has failed, beside the client's having left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestFault {
+    /// The body broke the chunked coding.
+    Coding,
+    /// The request is whole, and no answer to it has begun within the limit.
+    Unanswered,
+}
+
 /// One client connection.
 pub struct Connection {
     transport: Box<dyn Transport>,
@@ -70,7 +79,11 @@ pub struct Connection {
     /// How much of `input` has been handed on.
     given: usize,
     stage: Stage,
-    body_fault: bool,
+    fault: Option<RequestFault>,
+    answer_limit: Option<Duration>,
+    /// Kept from request to request: moving a timer costs less than making one.
+    answer_timer: Option<Pin<Box<Sleep>>>,
+    answer_timer_runs: bool,
     noted: bool,
     peer_value: OnceLock<HeaderValue>,
     output: BytesMut,
@@ -99,7 +112,10 @@ impl Connection {
             head: None,
             given: 0,
             stage: Stage::Waiting,
-            body_fault: false,
+            fault: None,
+            answer_limit: None,
+            answer_timer: None,
+            answer_timer_runs: false,
             noted: false,
             peer_value: OnceLock::new(),
             output: BytesMut::new(),
@@ -139,9 +155,15 @@ impl Connection {
         &self.input
     }
 
-    /// Whether the present request's body broke the chunked coding.
-    pub fn has_body_fault(&self) -> bool {
-        self.body_fault
+    /// Why the last read of the present request has failed.
+    pub fn fault(&self) -> Option<RequestFault> {
+        self.fault
+    }
+
+    /// How long the answer may take to begin once the request is whole. Whoever waits for the client in the meantime
+    /// gets an error then, which ends the wait for an upstream that sends its head byte by byte.
+    pub(super) fn set_answer_limit(&mut self, limit: Option<Duration>) {
+        self.answer_limit = limit;
     }
 
     /// The client's address without its port, as a header's value; made once for a connection.
@@ -190,7 +212,8 @@ impl Connection {
     pub fn begin_request(&mut self, head: Head) {
         self.head = Some(head);
         self.given = 0;
-        self.body_fault = false;
+        self.fault = None;
+        self.answer_timer_runs = false;
         self.stage = Stage::Head;
     }
 
@@ -290,7 +313,7 @@ impl Connection {
         }
         let fresh = buffer.filled().get(before..).unwrap_or_default();
         let Ok(taken) = follow(&mut self.stage, fresh) else {
-            self.body_fault = true;
+            self.fault = Some(RequestFault::Coding);
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         };
         if from_input {
@@ -305,6 +328,10 @@ impl Connection {
     /// The request is complete, but its reader still wants to know whether the client is there. What a client sends
     /// ahead waits for its turn.
     fn poll_read_ahead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.poll_answer_timer(context).is_ready() {
+            self.fault = Some(RequestFault::Unanswered);
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         if self.input.len() > self.given {
             return self.pending(context);
         }
@@ -316,6 +343,20 @@ impl Connection {
         }
         self.input.extend_from_slice(ahead.filled());
         self.pending(context)
+    }
+
+    fn poll_answer_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(limit) = self.answer_limit else {
+            return Poll::Pending;
+        };
+        let timer = self
+            .answer_timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        if !self.answer_timer_runs {
+            self.answer_timer_runs = true;
+            timer.as_mut().reset(Instant::now() + limit);
+        }
+        timer.as_mut().poll(context)
     }
 
     fn poll_transport(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {

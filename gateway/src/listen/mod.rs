@@ -14,6 +14,8 @@ pub mod client_stream;
 pub mod connection;
 pub mod head;
 mod serve;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,7 +30,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 pub use client_stream::ClientStream;
-pub use connection::Connection;
+pub use connection::{Connection, RequestFault};
 pub use head::{HeadFault, HeadLimits};
 
 /// What clients of one listener may hold and how long they may take.

@@ -3,19 +3,21 @@
 use pingora::{Error, ErrorSource, ErrorType};
 
 use super::refusal::Refusal;
+use crate::listen::RequestFault;
 
 /// The answer to a failure; none when the client is gone. The one place where Pingora's errors become statuses.
 ///
-/// `body_fault` says that the client's body broke its coding, which Pingora sees as a failed read.
-pub fn refusal(error: &Error, body_fault: bool) -> Option<Refusal> {
+/// `fault` is what the client's connection knows of a failed read.
+pub fn refusal(error: &Error, fault: Option<RequestFault>) -> Option<Refusal> {
     if let ErrorType::HTTPStatus(413) = error.etype {
         return Some(Refusal::BodyTooLarge);
     }
     match error.esource() {
-        ErrorSource::Downstream => match error.etype {
-            ErrorType::ReadTimedout => Some(Refusal::RequestTimeout),
-            ErrorType::ReadError | ErrorType::ConnectionClosed if body_fault => Some(Refusal::InvalidRequest),
-            ErrorType::InvalidHTTPHeader => Some(Refusal::InvalidRequest),
+        ErrorSource::Downstream => match (&error.etype, fault) {
+            (ErrorType::ReadError, Some(RequestFault::Coding)) => Some(Refusal::InvalidRequest),
+            (ErrorType::ReadError, Some(RequestFault::Unanswered)) => Some(Refusal::UpstreamTimeout),
+            (ErrorType::ReadTimedout, _) => Some(Refusal::RequestTimeout),
+            (ErrorType::InvalidHTTPHeader, _) => Some(Refusal::InvalidRequest),
             _ => None,
         },
         ErrorSource::Upstream => Some(match error.etype {
@@ -38,53 +40,54 @@ mod tests {
             error
         };
         use ErrorSource::{Downstream, Internal, Upstream};
-        for (source, kind, body_fault, expected) in [
+        for (source, kind, fault, expected) in [
             (
                 Upstream,
                 ErrorType::ConnectRefused,
-                false,
+                None,
                 Some(Refusal::UpstreamFailure),
             ),
             (
                 Upstream,
                 ErrorType::ConnectTimedout,
-                false,
+                None,
                 Some(Refusal::UpstreamFailure),
             ),
             (
                 Upstream,
                 ErrorType::InvalidHTTPHeader,
-                false,
+                None,
                 Some(Refusal::UpstreamFailure),
             ),
             (
                 Upstream,
                 ErrorType::ConnectionClosed,
-                false,
+                None,
                 Some(Refusal::UpstreamFailure),
             ),
-            (Upstream, ErrorType::ReadTimedout, false, Some(Refusal::UpstreamTimeout)),
-            (
-                Upstream,
-                ErrorType::WriteTimedout,
-                false,
-                Some(Refusal::UpstreamTimeout),
-            ),
+            (Upstream, ErrorType::ReadTimedout, None, Some(Refusal::UpstreamTimeout)),
+            (Upstream, ErrorType::WriteTimedout, None, Some(Refusal::UpstreamTimeout)),
+            (Downstream, ErrorType::ReadTimedout, None, Some(Refusal::RequestTimeout)),
             (
                 Downstream,
-                ErrorType::ReadTimedout,
-                false,
-                Some(Refusal::RequestTimeout),
+                ErrorType::ReadError,
+                Some(RequestFault::Coding),
+                Some(Refusal::InvalidRequest),
             ),
-            (Downstream, ErrorType::ReadError, true, Some(Refusal::InvalidRequest)),
-            (Downstream, ErrorType::ReadError, false, None),
-            (Downstream, ErrorType::ConnectionClosed, false, None),
-            (Downstream, ErrorType::WriteError, false, None),
-            (Internal, ErrorType::HTTPStatus(413), false, Some(Refusal::BodyTooLarge)),
-            (Internal, ErrorType::InternalError, false, Some(Refusal::Internal)),
+            (Downstream, ErrorType::ReadError, None, None),
+            (
+                Downstream,
+                ErrorType::ReadError,
+                Some(RequestFault::Unanswered),
+                Some(Refusal::UpstreamTimeout),
+            ),
+            (Downstream, ErrorType::ConnectionClosed, None, None),
+            (Downstream, ErrorType::WriteError, None, None),
+            (Internal, ErrorType::HTTPStatus(413), None, Some(Refusal::BodyTooLarge)),
+            (Internal, ErrorType::InternalError, None, Some(Refusal::Internal)),
         ] {
             assert_eq!(
-                refusal(&error(source.clone(), kind.clone()), body_fault),
+                refusal(&error(source.clone(), kind.clone()), fault),
                 expected,
                 "{source:?} {kind:?}"
             );

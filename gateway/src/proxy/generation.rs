@@ -7,7 +7,6 @@ use std::time::Duration;
 use ipnet::IpNet;
 use route_contract::classify::Classifier;
 use route_contract::contract::{Contract, FamilyId};
-use route_contract::diagnostic::Diagnostic;
 
 use crate::config::Config;
 use crate::readiness::Paths;
@@ -35,13 +34,10 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Compiles `contract` as `config` serves it.
-    ///
-    /// # Errors
-    /// The contract's templates cannot be compiled.
-    pub fn new(contract: Contract, config: &Config, metrics: &Metrics) -> Result<Self, Vec<Diagnostic>> {
-        Ok(Self {
-            classifier: Classifier::new(&contract)?,
+    /// Puts together `contract`, the `classifier` that was compiled from it, and what `config` says about both.
+    pub fn new(contract: Contract, classifier: Classifier, config: &Config, metrics: &Metrics) -> Self {
+        Self {
+            classifier,
             upstreams: Upstreams::new(&contract, config),
             readiness: Paths::public(&config.readiness),
             body_limit: config.limits.body.bytes(),
@@ -55,7 +51,7 @@ impl Generation {
                 .collect(),
             no_family_metrics: metrics.family(NO_FAMILY),
             contract: Arc::new(contract),
-        })
+        }
     }
 
     /// The contract.

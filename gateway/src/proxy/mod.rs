@@ -33,8 +33,8 @@ use pingora::proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, Result};
 
-use crate::listen::ClientStream;
 use crate::listen::head::BodyLength;
+use crate::listen::{ClientStream, Connection};
 use crate::readiness::{Answer, Board, Reason};
 use crate::telemetry::metrics::Metrics;
 pub use exchange::Exchange;
@@ -99,7 +99,7 @@ impl Proxy {
         let body = connection.head().map_or(BodyLength::None, |head| head.body);
         exchange.place = Some(admit::admit(&exchange.generation, &self.board, family, body)?);
         exchange.target = was_absolute.then(|| Bytes::copy_from_slice(bytes));
-        exchange.websocket = forward::wants_websocket(session.req_header());
+        exchange.websocket = body == BodyLength::None && forward::wants_websocket(session.req_header());
         Ok(Way::Forward)
     }
 
@@ -205,7 +205,7 @@ impl ProxyHttp for Proxy {
 
     async fn connected_to_upstream(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         _reused: bool,
         _peer: &HttpPeer,
         _descriptor: std::os::fd::RawFd,
@@ -214,6 +214,9 @@ impl ProxyHttp for Proxy {
     ) -> Result<()> {
         if let Some(upstream) = exchange.upstream() {
             self.board.connected(upstream.family());
+            if let Some(client) = session.stream().and_then(ClientStream::of) {
+                client.limit_answer(Some(upstream.answer_limit()));
+            }
         }
         Ok(())
     }
@@ -286,6 +289,11 @@ impl ProxyHttp for Proxy {
             return Err(Error::explain(ErrorType::InvalidHTTPHeader, "an upgrade that was not asked for").into_up());
         }
         let version = session.req_header().version;
+        let client = session.stream().and_then(ClientStream::of);
+        let is_final = !response.status.is_informational() || response.status == StatusCode::SWITCHING_PROTOCOLS;
+        if let Some(client) = client.filter(|_| is_final) {
+            client.limit_answer(None);
+        }
         respond::rewrite(response, upstream.endpoints().names(), &exchange.id, version)?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             session.set_read_timeout(Some(exchange.generation.tunnel_timeout));
@@ -306,12 +314,12 @@ impl ProxyHttp for Proxy {
             .stream()
             .and_then(ClientStream::of)
             .and_then(ClientStream::connection);
-        let body_fault = client.is_some_and(crate::listen::Connection::has_body_fault);
+        let fault = client.and_then(Connection::fault);
         let begun = session
             .response_written()
             .is_some_and(|head| !head.status.is_informational());
         // A client that is gone is answered nothing.
-        let Some(refusal) = failure::refusal(error, body_fault) else {
+        let Some(refusal) = failure::refusal(error, fault) else {
             return FailToProxy {
                 error_code: 0,
                 can_reuse_downstream: false,

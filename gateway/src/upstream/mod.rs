@@ -203,6 +203,12 @@ impl Upstream {
         Some(Box::new(peer))
     }
 
+    /// How long an answer may take to begin. Pingora's own limit is for each read, so it is a little shorter and speaks
+    /// first when the upstream is silent; this one ends the wait for an upstream that is not.
+    pub fn answer_limit(&self) -> Duration {
+        self.options.response + Duration::from_millis(250)
+    }
+
     /// How often a request may try to connect: each address once, within reason.
     pub fn attempts(&self) -> usize {
         self.endpoints.load().peers.len().min(MOST_ATTEMPTS)
