@@ -16,6 +16,7 @@ use crate::proxy::Generation;
 use crate::readiness::Board;
 use crate::server::State;
 use crate::telemetry::metrics::Metrics;
+use route_contract::classify::Classifier;
 use route_contract::diagnostic::Source;
 
 const CONTRACT: &str = "version = 1\n\
@@ -30,11 +31,12 @@ fn state() -> State {
         .unwrap()
         .config;
     let metrics = Metrics::new().unwrap();
+    let classifier = Classifier::new(&contract).unwrap();
     State {
         board: Arc::new(Board::new(&contract, &config)),
-        generation: Arc::new(ArcSwap::from_pointee(
-            Generation::new(contract, &config, &metrics).unwrap(),
-        )),
+        generation: Arc::new(ArcSwap::from_pointee(Generation::new(
+            contract, classifier, &config, &metrics,
+        ))),
         metrics: Arc::new(metrics),
     }
 }

@@ -9,7 +9,7 @@ use route_contract::contract::Serve;
 use super::{CLEAN, FOUND, findings};
 use crate::admin::Admin;
 use crate::config::Deployment;
-use crate::server::{self, Server, Signals, StartError};
+use crate::server::{self, Server, Signals};
 use crate::telemetry::log;
 
 /// Serves what a configuration says. What is wrong before the gateway listens goes to standard error; from then
@@ -36,22 +36,16 @@ pub(super) fn run(file: &Path) -> u8 {
 }
 
 async fn serve(deployment: Deployment) -> u8 {
-    let Deployment {
-        loaded,
-        contract,
-        warnings,
-        ..
-    } = deployment;
-    for warning in &warnings {
+    for warning in &deployment.warnings {
         let place = warning.place.as_ref().map(ToString::to_string).unwrap_or_default();
         tracing::warn!(code = warning.code, place, "{}", warning.message);
     }
-    let families = contract.families.len();
-    let forwarded = contract.families.iter().filter(|family| family.serve == Serve::Forward);
+    let families = &deployment.contract.families;
+    let number = families.len();
+    let forwarded = families.iter().filter(|family| family.serve == Serve::Forward);
     let names: Vec<String> = forwarded.map(|family| family.name.clone()).collect();
-    let server = match Server::start(&loaded.config, contract, Admin::new).await {
+    let server = match Server::start(deployment, Admin::new).await {
         Ok(server) => server,
-        Err(StartError::Contract(faults)) => return findings::report(&faults),
         Err(error) => return fail("cannot start", &error),
     };
     let signals = match Signals::new() {
@@ -62,7 +56,7 @@ async fn serve(deployment: Deployment) -> u8 {
         public = %server.public_address(),
         admin = %server.admin_address(),
         version = env!("CARGO_PKG_VERSION"),
-        families,
+        families = number,
         forwarded = names.len(),
         upstreams = names.join(","),
         "listening"

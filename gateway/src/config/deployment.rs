@@ -1,7 +1,6 @@
 //! All that a gateway serves from, loaded and checked: a configuration and the contract that it names.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use route_contract::classify::Classifier;
 use route_contract::contract::Contract;
@@ -10,14 +9,13 @@ use route_contract::diagnostic::{Diagnostic, Severity};
 use super::{Environment, Loaded, agree, check, load};
 
 /// A configuration and its contract, which fit together.
-#[derive(Clone)]
 pub struct Deployment {
     /// The configuration.
     pub loaded: Loaded,
     /// The contract that it names.
     pub contract: Contract,
     /// The contract's compiled matcher.
-    pub classifier: Arc<Classifier>,
+    pub classifier: Classifier,
     /// What is allowed, but likely not meant.
     pub warnings: Vec<Diagnostic>,
 }
@@ -71,7 +69,7 @@ impl Deployment {
                 Ok(Self {
                     loaded,
                     contract,
-                    classifier: Arc::new(classifier),
+                    classifier,
                     warnings: findings,
                 })
             }

@@ -91,7 +91,7 @@ async fn serve(options: &Options, contract: Contract, out: &mut (dyn Write + Sen
     let deployment = deployment(options, contract, &upstreams).map_err(DemoError::Deployment)?;
     let _log =
         log::start(&deployment.loaded.config.log, io::stderr()).map_err(|error| DemoError::Log(error.to_string()))?;
-    let server = Server::start(&deployment.loaded.config, deployment.contract, Admin::new).await?;
+    let server = Server::start(deployment, Admin::new).await?;
     await_ready(&server).await?;
     let signals = Signals::new()?;
     let greeting = Greeting {
