@@ -317,7 +317,8 @@ impl ProxyHttp for Proxy {
         let fault = client.and_then(Connection::fault);
         let begun = session
             .response_written()
-            .is_some_and(|head| !head.status.is_informational());
+            // Behind a 101 the bytes are the tunnel's: an envelope among them would be taken for a frame.
+            .is_some_and(|head| !head.status.is_informational() || head.status == StatusCode::SWITCHING_PROTOCOLS);
         // A client that is gone is answered nothing.
         let Some(refusal) = failure::refusal(error, fault) else {
             return FailToProxy {
