@@ -48,7 +48,7 @@ enum Place {
 
 impl Chunks {
     /// The start of a chunked body.
-    pub fn new() -> Self {
+    pub fn start() -> Self {
         Self {
             place: Place::Size { size: 0, digits: 0 },
             overhead: 0,
@@ -138,7 +138,7 @@ mod tests {
             b"4\r\nWiki\r\n6;x=\"y\"\r\npedia \r\nE\r\nin \r\n\r\nchunks.\r\n0\r\nX: y\r\n\r\nGET / HTTP/1.1\r\n";
         let end = body.len() - b"GET / HTTP/1.1\r\n".len();
         for piece in 1..=body.len() {
-            let mut chunks = Chunks::new();
+            let mut chunks = Chunks::start();
             let mut taken = 0;
             for part in body.chunks(piece) {
                 taken += chunks.follow(part).unwrap();
@@ -166,7 +166,7 @@ mod tests {
             b"0\r\nX: \0\r\n\r\n",
         ] {
             assert_eq!(
-                Chunks::new().follow(body),
+                Chunks::start().follow(body),
                 Err(ChunkFault),
                 "{:?}",
                 body.escape_ascii().to_string()
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn endless_extensions_and_trailers_are_a_fault() {
-        let mut chunks = Chunks::new();
+        let mut chunks = Chunks::start();
         chunks.follow(b"0\r\n").unwrap();
         let trailer = b"X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n".repeat(400);
         assert_eq!(chunks.follow(&trailer), Err(ChunkFault));

@@ -19,13 +19,12 @@ use tokio::time::{Instant, Sleep};
 
 use super::chunked::Chunks;
 use super::head::{BodyLength, Head};
+use super::output::Output;
 
 /// What carries a connection's bytes: a TCP socket, or TLS on one.
 pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug + 'static {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug + 'static> Transport for T {}
 
-/// Answers smaller than this leave in one write with their head.
-const OUTPUT_ROOM: usize = 8 * 1024;
 /// First room for a head; most heads fit.
 const INPUT_ROOM: usize = 4 * 1024;
 /// Room that is given back between requests.
@@ -86,9 +85,7 @@ pub struct Connection {
     answer_timer_runs: bool,
     noted: bool,
     peer_value: OnceLock<HeaderValue>,
-    output: BytesMut,
-    stall_limit: Duration,
-    stall: Option<Pin<Box<Sleep>>>,
+    output: Output,
 }
 
 impl Connection {
@@ -118,9 +115,7 @@ impl Connection {
             answer_timer_runs: false,
             noted: false,
             peer_value: OnceLock::new(),
-            output: BytesMut::new(),
-            stall_limit,
-            stall: None,
+            output: Output::new(stall_limit),
         }
     }
 
@@ -237,7 +232,7 @@ impl Connection {
 
     /// Writes `answer` and everything before it.
     pub async fn send(&mut self, answer: &[u8]) -> io::Result<()> {
-        self.output.extend_from_slice(answer);
+        self.output.gather(answer);
         std::future::poll_fn(|context| self.poll_flush_output(context)).await
     }
 
@@ -279,7 +274,7 @@ impl Connection {
                 if self.given == end {
                     self.stage = match self.head.as_ref().map(|head| head.body) {
                         Some(BodyLength::Exactly(length)) => Stage::Exactly(length),
-                        Some(BodyLength::Chunked) => Stage::Chunked(Chunks::new()),
+                        Some(BodyLength::Chunked) => Stage::Chunked(Chunks::start()),
                         Some(BodyLength::None) | None => Stage::Complete,
                     };
                 }
@@ -375,45 +370,14 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Takes bytes of an answer. Small pieces are gathered until [`Self::poll_flush_output`].
+    /// Takes bytes of an answer, see [`Output::poll_write`].
     pub fn poll_write_answer(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.output.len() + bytes.len() <= OUTPUT_ROOM {
-            self.output.extend_from_slice(bytes);
-            return Poll::Ready(Ok(bytes.len()));
-        }
-        ready!(self.poll_drain_output(context))?;
-        let written = Pin::new(&mut self.transport).poll_write(context, bytes);
-        self.poll_progress(context, written)
+        self.output.poll_write(&mut *self.transport, context, bytes)
     }
 
     /// Sends what was gathered.
     pub fn poll_flush_output(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_drain_output(context))?;
-        Pin::new(&mut self.transport).poll_flush(context)
-    }
-
-    fn poll_drain_output(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.output.is_empty() {
-            let written = Pin::new(&mut self.transport).poll_write(context, &self.output);
-            let written = ready!(self.poll_progress(context, written))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.output.advance(written);
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Gives up a client that has taken nothing for the stall limit. The timer exists only while a write waits.
-    fn poll_progress<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stall = None;
-            return written;
-        }
-        let limit = self.stall_limit;
-        let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        ready!(stall.as_mut().poll(context));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        self.output.poll_flush(&mut *self.transport, context)
     }
 }
 

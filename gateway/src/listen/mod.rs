@@ -13,6 +13,7 @@ pub mod chunked;
 pub mod client_stream;
 pub mod connection;
 pub mod head;
+mod output;
 mod serve;
 #[cfg(test)]
 mod tests;

@@ -127,7 +127,9 @@ async fn await_head(
 /// Whether what has come of a chunked body is so coded: a fault that is seen now needs no upstream to be found.
 fn is_coded(input: &[u8], head: &Head) -> bool {
     match head.body {
-        BodyLength::Chunked => Chunks::new().follow(input.get(head.len..).unwrap_or_default()).is_ok(),
+        BodyLength::Chunked => Chunks::start()
+            .follow(input.get(head.len..).unwrap_or_default())
+            .is_ok(),
         BodyLength::None | BodyLength::Exactly(_) => true,
     }
 }
