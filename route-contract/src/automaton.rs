@@ -83,9 +83,16 @@ pub type PatternId = u32;
 #[derive(Default)]
 struct Node {
     literals: HashMap<LiteralId, usize>,
-    patterns: Vec<(PatternId, usize)>,
+    patterns: Vec<PatternEdge>,
     ends: Vec<Mark>,
     tails: Vec<Mark>,
+}
+
+/// Where a parameter leads, with the names it has there, for readable witnesses.
+struct PatternEdge {
+    pattern: PatternId,
+    child: usize,
+    names: BTreeSet<Box<str>>,
 }
 
 /// What a state stands for while it is built.
@@ -94,9 +101,6 @@ struct Position {
     nodes: Box<[usize]>,
     tails: Box<[Mark]>,
 }
-
-/// Parameter names that a witness may use, by pattern.
-type Names = HashMap<PatternId, BTreeSet<Box<str>>>;
 
 impl Automaton {
     /// Builds the automaton of some templates. With `fold`, letters match in either case, as on a server that
@@ -205,7 +209,6 @@ struct Trie {
     literal_texts: Vec<Box<str>>,
     pattern_keys: HashMap<PatternKey, PatternId>,
     patterns: Vec<Pattern>,
-    names: Names,
 }
 
 impl Trie {
@@ -217,7 +220,6 @@ impl Trie {
             literal_texts: Vec::new(),
             pattern_keys: HashMap::new(),
             patterns: Vec::new(),
-            names: HashMap::new(),
         }
     }
 
@@ -241,8 +243,7 @@ impl Trie {
                             id
                         }
                     };
-                    self.names.entry(pattern).or_default().insert(parameter.name.clone());
-                    self.pattern_child(at, pattern)
+                    self.pattern_child(at, pattern, &parameter.name)
                 }
             };
         }
@@ -279,13 +280,19 @@ impl Trie {
         child
     }
 
-    fn pattern_child(&mut self, at: usize, pattern: PatternId) -> usize {
-        if let Some((_, child)) = self.nodes[at].patterns.iter().find(|(id, _)| *id == pattern) {
-            return *child;
-        }
+    fn pattern_child(&mut self, at: usize, pattern: PatternId, name: &str) -> usize {
         let fresh = self.nodes.len();
+        let edges = &mut self.nodes[at].patterns;
+        if let Some(edge) = edges.iter_mut().find(|edge| edge.pattern == pattern) {
+            edge.names.insert(name.into());
+            return edge.child;
+        }
+        edges.push(PatternEdge {
+            pattern,
+            child: fresh,
+            names: BTreeSet::from([name.into()]),
+        });
         self.nodes.push(Node::default());
-        self.nodes[at].patterns.push((pattern, fresh));
         fresh
     }
 }
@@ -398,7 +405,7 @@ impl<'t> Builder<'t> {
         literals.dedup();
         let mut patterns: Vec<PatternId> = children
             .iter()
-            .flat_map(|node| node.patterns.iter().map(|(id, _)| *id))
+            .flat_map(|node| node.patterns.iter().map(|edge| edge.pattern))
             .collect();
         patterns.sort_unstable();
         patterns.dedup();
@@ -406,8 +413,8 @@ impl<'t> Builder<'t> {
             children
                 .iter()
                 .flat_map(|node| node.patterns.iter())
-                .filter(|(id, _)| accepted(*id))
-                .map(|(_, child)| *child)
+                .filter(|edge| accepted(edge.pattern))
+                .map(|edge| edge.child)
                 .collect()
         };
 
@@ -432,7 +439,7 @@ impl<'t> Builder<'t> {
             return Err(AutomatonError::TooManyPatterns(self.place(at)));
         }
         let mut others = Vec::new();
-        for (combination, segment) in self.witnesses(at, &narrow, &patterns, &literals)? {
+        for (combination, segment) in self.witnesses(at, &children, &narrow, &literals)? {
             let next = through(&|id| match narrow.iter().position(|narrow| *narrow == id) {
                 Some(index) => combination[index],
                 None => true,
@@ -464,8 +471,8 @@ impl<'t> Builder<'t> {
     fn witnesses(
         &mut self,
         at: StateId,
+        nodes: &[&Node],
         narrow: &[PatternId],
-        patterns: &[PatternId],
         literals: &[LiteralId],
     ) -> Result<Vec<(Vec<bool>, Vec<u8>)>, AutomatonError> {
         let trie = self.trie;
@@ -494,10 +501,9 @@ impl<'t> Builder<'t> {
                 combinations
             }
         };
-        let mut guesses: Vec<String> = patterns
+        let mut guesses: Vec<String> = nodes
             .iter()
-            .filter_map(|id| trie.names.get(id))
-            .flatten()
+            .flat_map(|node| node.patterns.iter().flat_map(|edge| &edge.names))
             .map(|name| format!("{}1", name.to_ascii_lowercase()))
             .collect();
         guesses.extend(["other", "x", "1", "X_", "other1"].map(str::to_owned));

@@ -59,6 +59,27 @@ pub struct Disagreement {
     pub owner: Owner,
 }
 
+impl Disagreement {
+    /// The path of the reading, as text.
+    pub fn path(&self) -> String {
+        let path = String::from_utf8_lossy(&self.reading.path);
+        if self.folded {
+            path.to_ascii_lowercase()
+        } else {
+            path.into_owned()
+        }
+    }
+
+    /// How the reading comes about, in words.
+    pub fn how(&self) -> String {
+        let mut words: Vec<&str> = self.reading.steps.iter().map(|step| step.as_str()).collect();
+        if self.folded {
+            words.push("letters in lower case");
+        }
+        words.join(", ")
+    }
+}
+
 impl Classifier {
     /// Compiles a contract.
     ///

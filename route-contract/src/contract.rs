@@ -1,5 +1,6 @@
 //! The contract: who owns which path, and which profiles there are.
 
+mod digest;
 mod load;
 
 use std::fmt;

@@ -64,7 +64,11 @@ impl Scan {
         Owner::Unclaimed
     }
 
-    /// Whether a template matches a path.
+    /// Whether one of the contract's templates matches a path.
+    pub fn covers(&self, template: &Template, path: &[u8]) -> bool {
+        self.matches(template, path)
+    }
+
     fn matches(&self, template: &Template, path: &[u8]) -> bool {
         let Some(path) = path.strip_prefix(b"/") else {
             return false;

@@ -1,0 +1,137 @@
+//! The command line: one file a subcommand. Results go to standard output, notes to standard error; the exit
+//! code is 0 where all is well, 1 where there are findings, 2 where nothing could be decided.
+
+mod check;
+mod classify;
+mod digest;
+mod explain;
+mod list;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::contract::Contract;
+use crate::diagnostic::Diagnostic;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All is well.
+    Clean = 0,
+    /// There are findings, or the answer is no.
+    Findings = 1,
+    /// Nothing could be decided: a bad file, a bad flag, a broken pipe.
+    Undecided = 2,
+}
+
+/// Proves who owns which path of a split deployment.
+#[derive(Debug, Parser)]
+#[command(name = "route-contract", version, about, max_term_width = 100)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Decide every rule for all paths: 0 clean, 1 findings, 2 could not decide
+    Check(check::Arguments),
+    /// Show who owns what: families in order, their templates, and who serves them
+    List(list::Arguments),
+    /// Say why a path is owned or not (exit 0 when owned, 1 when not), or what a rule means
+    Explain(explain::Arguments),
+    /// Classify request targets, one a line on standard input
+    Classify(classify::Arguments),
+    /// Print the contract's digest: the same for any formatting, another for any other meaning
+    Digest(digest::Arguments),
+}
+
+/// Text for people or JSON for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// For programs: an object with a `version`.
+    Json,
+}
+
+/// The version of all JSON that the commands print.
+const JSON_VERSION: u32 = 1;
+
+/// Runs the program with the process's own arguments and streams.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // clap knows the stream and the code: 0 for help, 2 for a bad flag. A closed stream changes neither.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut err = io::stderr().lock();
+    let ended =
+        run(&arguments, &mut io::stdin().lock(), &mut out, &mut err).and_then(|exit| out.flush().map(|()| exit));
+    match ended {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(Exit::Undecided as u8),
+        Err(error) => {
+            // Standard error may be gone too; there is nobody left to tell.
+            let _ = writeln!(err, "route-contract: {error}");
+            ExitCode::from(Exit::Undecided as u8)
+        }
+    }
+}
+
+/// Runs a command on the given streams.
+///
+/// # Errors
+/// A stream cannot be read or written.
+pub fn run(
+    arguments: &Arguments,
+    input: &mut dyn io::BufRead,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    match &arguments.command {
+        Command::Check(arguments) => check::run(arguments, out),
+        Command::List(arguments) => list::run(arguments, out, err),
+        Command::Explain(arguments) => explain::run(arguments, out, err),
+        Command::Classify(arguments) => classify::run(arguments, input, out, err),
+        Command::Digest(arguments) => digest::run(arguments, out, err),
+    }
+}
+
+/// The contract that a command is about.
+#[derive(Debug, clap::Args)]
+struct ContractPath {
+    /// The contract file
+    #[arg(value_name = "CONTRACT")]
+    contract: PathBuf,
+}
+
+/// Reads the contract; its faults go to standard error.
+fn load(path: &Path, err: &mut dyn Write) -> io::Result<Option<Contract>> {
+    match Contract::load(path) {
+        Ok(contract) => Ok(Some(contract)),
+        Err(faults) => {
+            report_faults(&faults, err)?;
+            Ok(None)
+        }
+    }
+}
+
+fn report_faults(faults: &[Diagnostic], err: &mut dyn Write) -> io::Result<()> {
+    for fault in faults {
+        writeln!(err, "{fault}")?;
+    }
+    writeln!(err, "{}: nothing was decided", counted(faults.len(), "error"))
+}
+
+/// `1 error`, `2 errors`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

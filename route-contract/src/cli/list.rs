@@ -1,0 +1,205 @@
+//! `route-contract list`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{ContractPath, Exit, Format, JSON_VERSION, load};
+use crate::contract::{Contract, Role, Serve};
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    contract: ContractPath,
+    /// How it is printed
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+pub fn run(arguments: &Arguments, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+    let Some(contract) = load(&arguments.contract.contract, err)? else {
+        return Ok(Exit::Undecided);
+    };
+    match arguments.format {
+        Format::Text => text(&contract, out)?,
+        Format::Json => json(&contract, out)?,
+    }
+    Ok(Exit::Clean)
+}
+
+fn text(contract: &Contract, out: &mut dyn Write) -> io::Result<()> {
+    let mut rows = vec![["FAMILY", "SERVED BY", "", "TEMPLATE"].map(str::to_owned)];
+    for (id, family) in contract.family_ids() {
+        let mut name = family.name.clone();
+        let mut served = match family.serve {
+            Serve::Never => "never".to_owned(),
+            Serve::Forward => {
+                let owners: Vec<&str> = contract.owners_of(id).map(|profile| profile.name.as_str()).collect();
+                if owners.is_empty() {
+                    "no profile".to_owned()
+                } else {
+                    owners.join(", ")
+                }
+            }
+        };
+        let claims = family.claims.iter().map(|claim| ("claims", claim));
+        let routes = family.routes.iter().flatten().map(|route| ("routes", route));
+        for (what, located) in claims.chain(routes) {
+            rows.push([
+                std::mem::take(&mut name),
+                std::mem::take(&mut served),
+                what.to_owned(),
+                located.template.to_string(),
+            ]);
+        }
+    }
+    table(&rows, out)?;
+    writeln!(out)?;
+    let mut rows = vec![["PROFILE", "ROLE", "", "ROUTES"].map(str::to_owned)];
+    for profile in &contract.profiles {
+        let (role, names) = match &profile.role {
+            Role::Plain { owns } => (
+                "owns",
+                owns.iter()
+                    .filter_map(|id| contract.families.get(id.index()))
+                    .map(|family| family.name.as_str())
+                    .collect(),
+            ),
+            Role::Aggregate { parts } => (
+                "aggregate",
+                parts
+                    .iter()
+                    .filter_map(|part| contract.profiles.get(*part))
+                    .map(|part| part.name.as_str())
+                    .collect::<Vec<_>>(),
+            ),
+        };
+        rows.push([
+            profile.name.clone(),
+            role.to_owned(),
+            names.join(", "),
+            contract.routes_of(profile).len().to_string(),
+        ]);
+    }
+    table(&rows, out)
+}
+
+/// Columns as wide as their widest cell; nothing behind the last one.
+fn table(rows: &[[String; 4]], out: &mut dyn Write) -> io::Result<()> {
+    let widths: Vec<usize> = (0..4)
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in rows {
+        let line: String = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:width$}  "))
+            .collect();
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Listing<'c> {
+    version: u32,
+    families: Vec<FamilyListing<'c>>,
+    profiles: Vec<ProfileListing<'c>>,
+    common: Vec<&'c str>,
+    retired: Vec<&'c str>,
+}
+
+#[derive(Serialize)]
+struct FamilyListing<'c> {
+    name: &'c str,
+    owner: Option<&'c str>,
+    serve: &'static str,
+    claims: Vec<&'c str>,
+    routes: Option<Vec<&'c str>>,
+    profiles: Vec<&'c str>,
+}
+
+#[derive(Serialize)]
+struct ProfileListing<'c> {
+    name: &'c str,
+    owns: Option<Vec<&'c str>>,
+    aggregate: Option<Vec<&'c str>>,
+    routes: Vec<RouteListing<'c>>,
+}
+
+#[derive(Serialize)]
+struct RouteListing<'c> {
+    method: &'c str,
+    path: &'c str,
+}
+
+fn json(contract: &Contract, out: &mut dyn Write) -> io::Result<()> {
+    let listing = Listing {
+        version: JSON_VERSION,
+        families: contract
+            .family_ids()
+            .map(|(id, family)| FamilyListing {
+                name: &family.name,
+                owner: family.owner.as_deref(),
+                serve: match family.serve {
+                    Serve::Forward => "forward",
+                    Serve::Never => "never",
+                },
+                claims: family.claims.iter().map(|claim| claim.template.as_str()).collect(),
+                routes: family
+                    .routes
+                    .as_ref()
+                    .map(|routes| routes.iter().map(|route| route.template.as_str()).collect()),
+                profiles: contract.owners_of(id).map(|profile| profile.name.as_str()).collect(),
+            })
+            .collect(),
+        profiles: contract
+            .profiles
+            .iter()
+            .map(|profile| {
+                let (owns, aggregate) = match &profile.role {
+                    Role::Plain { owns } => (
+                        Some(
+                            owns.iter()
+                                .filter_map(|id| contract.families.get(id.index()))
+                                .map(|family| family.name.as_str())
+                                .collect(),
+                        ),
+                        None,
+                    ),
+                    Role::Aggregate { parts } => (
+                        None,
+                        Some(
+                            parts
+                                .iter()
+                                .filter_map(|part| contract.profiles.get(*part))
+                                .map(|part| part.name.as_str())
+                                .collect(),
+                        ),
+                    ),
+                };
+                ProfileListing {
+                    name: &profile.name,
+                    owns,
+                    aggregate,
+                    routes: contract
+                        .routes_of(profile)
+                        .into_iter()
+                        .map(|route| RouteListing {
+                            method: route.method.as_str(),
+                            path: route.template.as_str(),
+                        })
+                        .collect(),
+                }
+            })
+            .collect(),
+        common: contract.common.iter().map(|route| route.template.as_str()).collect(),
+        retired: contract
+            .retired
+            .iter()
+            .map(|retired| retired.template.as_str())
+            .collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &listing)?;
+    writeln!(out)
+}
