@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::mpsc;
 use std::thread;
 
-use crate::harness::client::{Client, request_bytes};
+use crate::harness::client::{Client, NoResponse, request_bytes};
 use crate::harness::deployment::{Deployment, probe_keys};
-use crate::harness::recorder::{Answer, Recorder, Then};
+use crate::harness::recorder::{Answer, Recorder, Then, show};
 use crate::harness::{CENTRAL, EXTENSION, WORKSPACE};
 
 /// The URL of a loopback port that refuses connections.
@@ -47,6 +47,36 @@ fn an_answer_that_breaks_off_is_an_upstream_failure() {
         5,
         "a POST is sent at most once"
     );
+    deployment.upstream("central").answer(Answer::EchoTarget);
+    assert_eq!(gateway.get(CENTRAL).status, 200);
+}
+
+#[test]
+fn an_answer_that_breaks_off_inside_its_body_is_never_completed() {
+    let deployment = Deployment::new().with_upstream_keys("central", "response_timeout = \"300ms\"");
+    let gateway = deployment.start();
+    let parts: [&[u8]; 2] = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n",
+    ];
+    for part in parts {
+        for answer in [Answer::BytesThenClose(part.to_vec()), Answer::Bytes(part.to_vec())] {
+            deployment.upstream("central").answer(answer);
+            let mut client = gateway.client();
+            client.send(request_bytes("GET", CENTRAL, &[], b""));
+            // Not a complete answer, and nothing of the gateway's own inside of it.
+            let failure = client
+                .try_response()
+                .err()
+                .unwrap_or_else(|| panic!("completed: {}", show(part)));
+            assert!(
+                matches!(failure, NoResponse::Truncated(_) | NoResponse::Reset),
+                "{failure:?}"
+            );
+            let rest = show(&client.until_closed());
+            assert!(!rest.contains("error"), "{rest}");
+        }
+    }
     deployment.upstream("central").answer(Answer::EchoTarget);
     assert_eq!(gateway.get(CENTRAL).status, 200);
 }
