@@ -175,6 +175,26 @@ fn a_file_that_cannot_be_read_leaves_nothing_decided() {
 }
 
 #[test]
+fn certificates_that_cannot_be_loaded_are_a_finding_and_no_panic() {
+    let folder = folder(SOUND);
+    fs::write(
+        folder.path().join("broken.pem"),
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    )
+    .unwrap();
+    let environment = [URL, ("SSL_CERT_FILE", "broken.pem")];
+    insta::assert_snapshot!(shown(folder.path(), &["run"], &environment));
+    fs::write(folder.path().join("empty.pem"), "").unwrap();
+    let tls = [
+        ("EXTENSION_URL", "https://extension:3002"),
+        ("SSL_CERT_FILE", "empty.pem"),
+    ];
+    let (code, _, stderr) = gateway(folder.path(), &["check"], &tls);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("the system trusts no authority"), "{stderr}");
+}
+
+#[test]
 fn the_effective_configuration_names_every_origin() {
     let folder = folder(SOUND);
     insta::assert_snapshot!("config_as_toml", shown(folder.path(), &["config"], &[URL]));

@@ -41,6 +41,9 @@ pub const ADMIN_EXPOSED: &str = "GW0210";
 /// A contract that forwards nothing.
 pub const NOTHING_FORWARDED: &str = "GW0211";
 
+/// The certificates of trusted authorities cannot be loaded, or there are none for an upstream with TLS.
+pub const CERTIFICATES: &str = "GW0212";
+
 /// Each code with what it says.
 pub const TABLE: &[(&str, &str)] = &[
     (
@@ -103,6 +106,10 @@ pub const TABLE: &[(&str, &str)] = &[
     (
         NOTHING_FORWARDED,
         "The contract forwards no family, so there is nothing to serve.",
+    ),
+    (
+        CERTIFICATES,
+        "The certificates of trusted authorities cannot be loaded, or an upstream has TLS and there are none.",
     ),
 ];
 

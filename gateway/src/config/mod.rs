@@ -16,6 +16,7 @@ mod mask;
 mod places;
 mod readiness;
 mod size;
+mod trust;
 mod variables;
 
 use std::collections::BTreeMap;
