@@ -293,3 +293,66 @@ fn an_interim_answer_passes_before_the_final_one() {
         "the connection works on"
     );
 }
+
+#[test]
+fn an_answer_that_comes_before_the_end_of_the_upload_reaches_the_client() {
+    let early = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 5\r\nX-Own: 1\r\n\r\nlarge".to_vec();
+    // An upstream that reads on, and one that closes at once.
+    for answer in [Answer::Bytes(early.clone()), Answer::BytesThenClose(early.clone())] {
+        let deployment = Deployment::new();
+        let gateway = deployment.start();
+        deployment.upstream("workspace").answer_before_the_body(answer);
+        let mut client = gateway.client();
+        client.send(request_bytes(
+            "PUT",
+            WORKSPACE,
+            &[("Content-Length", "20000000")],
+            &[b'x'; 100_000],
+        ));
+        let response = client.response();
+        assert_eq!(response.status, 413, "{}", show(&response.raw));
+        assert_eq!(response.text(), "large");
+        // What follows is body, whatever it looks like.
+        let _ = client.send_what_is_taken(request_bytes("GET", CENTRAL, &[], b""));
+        client.finish();
+        client.until_closed();
+        assert_eq!(deployment.traffic().requests, 1);
+    }
+}
+
+#[test]
+fn a_client_that_waits_for_100_is_answered() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    let expecting = request_bytes(
+        "PUT",
+        WORKSPACE,
+        &[("Content-Length", "5"), ("Expect", "100-continue")],
+        b"",
+    );
+    // Refused before the body: by the upstream, and by the gateway.
+    deployment
+        .upstream("workspace")
+        .answer_before_the_body(Answer::with("401 Unauthorized", &[], "no"));
+    assert_eq!(gateway.exchange(&expecting).status, 401);
+    gateway
+        .exchange(show(&expecting).replace(WORKSPACE, "/wp-login.php"))
+        .assert_refusal(404, "not_found");
+    // Asked for: the interim answer is the upstream's.
+    deployment
+        .upstream("workspace")
+        .answer_before_the_body(Answer::script(|_, stream| {
+            use std::io::{Read as _, Write as _};
+            stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+            let mut body = [0; 5];
+            stream.read_exact(&mut body)?;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")?;
+            stream.write_all(&body)?;
+            Ok(crate::harness::recorder::Then::Close)
+        }));
+    let mut client = gateway.client();
+    client.send(&expecting);
+    assert_eq!(client.interim(), 100);
+    client.send("hello");
+    assert_eq!(client.response().text(), "hello");
+}

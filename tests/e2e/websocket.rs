@@ -190,5 +190,9 @@ fn a_silent_tunnel_is_closed() {
     client.send("one");
     assert_eq!(client.exactly(3), b"one");
     let rest = client.until_closed();
-    assert!(rest.is_empty(), "bytes of the gateway's own in a tunnel: {}", show(&rest));
+    assert!(
+        rest.is_empty(),
+        "bytes of the gateway's own in a tunnel: {}",
+        show(&rest)
+    );
 }

@@ -197,6 +197,16 @@ impl Client {
         }
     }
 
+    /// Reads one interim answer and returns its status.
+    #[track_caller]
+    pub fn interim(&mut self) -> u16 {
+        let head = self.head().and_then(|head| parse_head(&head));
+        match head {
+            Ok((status, _)) if (100..200).contains(&status) => status,
+            other => panic!("no interim answer: {other:?}"),
+        }
+    }
+
     /// Reads exactly this many bytes, as in a tunnel.
     #[track_caller]
     pub fn exactly(&mut self, count: usize) -> Vec<u8> {

@@ -145,6 +145,7 @@ struct Shared {
     noted: Condvar,
     answer: Mutex<Answer>,
     probe_answer: Mutex<Answer>,
+    early_answer: Mutex<Option<Answer>>,
     connections: AtomicUsize,
     ended: AtomicBool,
     /// Second handles, by connection, to end connections whose thread waits for input.
@@ -176,6 +177,7 @@ impl Recorder {
             noted: Condvar::new(),
             answer: Mutex::new(Answer::EchoTarget),
             probe_answer: Mutex::new(Answer::with("200 OK", &[], "ready")),
+            early_answer: Mutex::new(None),
             connections: AtomicUsize::new(0),
             ended: AtomicBool::new(false),
             open: Mutex::default(),
@@ -201,6 +203,11 @@ impl Recorder {
     /// From now on, answer like this.
     pub fn answer(&self, answer: Answer) {
         *self.shared.answer.lock().expect("answer") = answer;
+    }
+
+    /// From now on, answer like this as soon as a head is there; the body is neither awaited nor recorded.
+    pub fn answer_before_the_body(&self, answer: Answer) {
+        *self.shared.early_answer.lock().expect("early answer") = Some(answer);
     }
 
     /// From now on, answer probes like this.
@@ -311,7 +318,11 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 
 fn serve(stream: &mut TcpStream, connection: usize, shared: &Shared) -> io::Result<Then> {
     let mut buffer = Vec::new();
-    while let Some(received) = read_request(stream, &mut buffer, connection)? {
+    while let Some(mut received) = read_head(stream, &mut buffer, connection)? {
+        let early = shared.early_answer.lock().expect("early answer").clone();
+        if early.is_none() {
+            read_body(stream, &mut buffer, &mut received)?;
+        }
         let probe = received.target() == PROBE_TARGET.as_bytes();
         let answer = {
             let mut notes = shared.notes.lock().expect("notes");
@@ -322,9 +333,10 @@ fn serve(stream: &mut TcpStream, connection: usize, shared: &Shared) -> io::Resu
             }
             shared.noted.notify_all();
             let chosen = if probe { &shared.probe_answer } else { &shared.answer };
-            chosen.lock().expect("answer").clone()
+            early.clone().unwrap_or_else(|| chosen.lock().expect("answer").clone())
         };
         match perform(&answer, &received, stream)? {
+            Then::KeepOpen if early.is_some() => return perform(&Answer::Silence, &received, stream),
             Then::KeepOpen => {}
             end => return Ok(end),
         }
@@ -370,8 +382,8 @@ fn perform(answer: &Answer, received: &Received, stream: &mut TcpStream) -> io::
     }
 }
 
-/// Reads one request; `None` when the peer closed before another one began.
-fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>, connection: usize) -> io::Result<Option<Received>> {
+/// Reads a request's head; `None` when the peer closed before another request began.
+fn read_head(stream: &mut TcpStream, buffer: &mut Vec<u8>, connection: usize) -> io::Result<Option<Received>> {
     let head_end = loop {
         if let Some(end) = find(buffer, b"\r\n\r\n") {
             break end + 2;
@@ -382,14 +394,17 @@ fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>, connection: usize)
     };
     let head: Vec<u8> = buffer.drain(..head_end).collect();
     buffer.drain(..2);
-    let mut received = Received {
+    Ok(Some(Received {
         connection,
         head,
         body_on_wire: Vec::new(),
         body: Vec::new(),
-    };
+    }))
+}
+
+fn read_body(stream: &mut TcpStream, buffer: &mut Vec<u8>, received: &mut Received) -> io::Result<()> {
     if !received.values("transfer-encoding").is_empty() {
-        read_chunked(stream, buffer, &mut received)?;
+        read_chunked(stream, buffer, received)?;
     } else if let Some(length) = received.values("content-length").first() {
         let length: usize = length.parse().map_err(io::Error::other)?;
         while buffer.len() < length {
@@ -400,7 +415,7 @@ fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>, connection: usize)
         received.body = buffer.drain(..length).collect();
         received.body_on_wire.clone_from(&received.body);
     }
-    Ok(Some(received))
+    Ok(())
 }
 
 fn read_chunked(stream: &mut TcpStream, buffer: &mut Vec<u8>, received: &mut Received) -> io::Result<()> {
