@@ -85,6 +85,7 @@ impl State {
                 );
             }
         }
+        self.metrics.set_log_lines_lost(crate::telemetry::log::lost_lines());
         self.metrics.render()
     }
 }
@@ -126,6 +127,7 @@ impl Server {
         let admin_listener = bind(config.listen.admin).await?;
         let probes = Probes::start(&board, &contract, config).map_err(|error| setup("the probes", &error))?;
         let generation = Generation::new(contract, classifier, config, &metrics);
+        metrics.set_contract(generation.digest());
         upstream::resolve::start(&generation.upstreams);
 
         let generation = Arc::new(ArcSwap::from_pointee(generation));

@@ -16,6 +16,7 @@ use crate::upstream::Upstreams;
 /// One generation. A request takes the present one at its start and keeps it to its end.
 pub struct Generation {
     contract: Arc<Contract>,
+    digest: String,
     /// Decides about every path; the very code that the contract was proved with.
     pub classifier: Classifier,
     /// Where each family goes.
@@ -50,6 +51,7 @@ impl Generation {
                 .map(|family| metrics.family(&family.name))
                 .collect(),
             no_family_metrics: metrics.family(NO_FAMILY),
+            digest: contract.digest(),
             contract: Arc::new(contract),
         }
     }
@@ -57,6 +59,11 @@ impl Generation {
     /// The contract.
     pub fn contract(&self) -> &Arc<Contract> {
         &self.contract
+    }
+
+    /// The contract's digest, by which what is served can be compared with what was reviewed.
+    pub fn digest(&self) -> &str {
+        &self.digest
     }
 
     /// The family's name.

@@ -67,9 +67,15 @@ pub fn is_end_to_end(name: &str) -> bool {
 /// The lower-case names that `Connection` lists and that end here, beside those that always do.
 pub fn listed(headers: &HeaderMap) -> impl Iterator<Item = String> {
     options(headers)
+        // Nearly every listing is one of these, and they need no look at the header fields.
+        .filter(|option| {
+            ![&b"close"[..], b"keep-alive", b"upgrade"]
+                .iter()
+                .any(|usual| option.eq_ignore_ascii_case(usual))
+        })
         .filter_map(|option| std::str::from_utf8(option).ok())
         .map(str::to_ascii_lowercase)
-        .filter(|name| !is_end_to_end(name) && !is_hop_by_hop(name) && !matches!(name.as_str(), "close" | "keep-alive"))
+        .filter(|name| !is_end_to_end(name) && !is_hop_by_hop(name))
 }
 
 /// Whether `Connection` lists `option`.

@@ -284,7 +284,6 @@ impl ProxyHttp for Proxy {
         response: &mut ResponseHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
-        let upstream = exchange.upstream().ok_or_else(not_admitted)?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS && !exchange.websocket {
             return Err(Error::explain(ErrorType::InvalidHTTPHeader, "an upgrade that was not asked for").into_up());
         }
@@ -294,7 +293,13 @@ impl ProxyHttp for Proxy {
         if let Some(client) = client.filter(|_| is_final) {
             client.limit_answer(None);
         }
-        respond::rewrite(response, upstream.endpoints().names(), &exchange.id, version)?;
+        let known: Vec<_> = exchange
+            .generation
+            .upstreams
+            .all()
+            .map(|upstream| upstream.endpoints())
+            .collect();
+        respond::rewrite(response, &known, &exchange.id, version)?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             session.set_read_timeout(Some(exchange.generation.tunnel_timeout));
             if let Some(client) = session.stream().and_then(ClientStream::of) {

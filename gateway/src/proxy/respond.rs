@@ -2,21 +2,25 @@
 //!
 //! Fields of the upstream's hop end here, and nothing passes that would name the upstream.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING};
 use http::{StatusCode, Version};
 use pingora::http::ResponseHeader;
 
 use super::hop_by_hop;
 use super::request_id::{self, RequestId};
-use crate::upstream::UpstreamNames;
+use crate::upstream::Endpoints;
 
-/// Turns an upstream's head into the client's.
+/// Turns an upstream's head into the client's. `known` are the endpoints of every upstream: whichever is named, a client
+/// has no business with it.
 ///
 /// # Errors
 /// Pingora's, for a value that is no header value.
 pub fn rewrite(
     response: &mut ResponseHeader,
-    names: &UpstreamNames,
+    known: &[impl Deref<Target = Arc<Endpoints>>],
     id: &RequestId,
     client_version: Version,
 ) -> pingora::Result<()> {
@@ -25,7 +29,7 @@ pub fn rewrite(
     let ending: Vec<HeaderName> = response
         .headers
         .iter()
-        .filter(|(name, value)| ends_here(name.as_str()) || (*name != LOCATION && names.stand_in(value.as_bytes())))
+        .filter(|(name, value)| ends_here(name.as_str()) || (*name != LOCATION && stands_in(known, value.as_bytes())))
         .map(|(name, _)| name.clone())
         .collect();
     for name in listed {
@@ -34,13 +38,17 @@ pub fn rewrite(
     for name in &ending {
         response.remove_header(name);
     }
-    rewrite_location(response, names)?;
+    rewrite_location(response, known)?;
     frame(response, client_version);
     if is_tunnel {
         response.insert_header(CONNECTION, HeaderValue::from_static("Upgrade"))?;
         response.insert_header("Upgrade", HeaderValue::from_static("websocket"))?;
     }
     response.insert_header(request_id::WIRE_NAME, id.header_value())
+}
+
+fn stands_in(known: &[impl Deref<Target = Arc<Endpoints>>], value: &[u8]) -> bool {
+    known.iter().any(|endpoints| endpoints.names().stand_in(value))
 }
 
 /// `Content-Location`, `Link`, `Refresh` and `Alt-Svc` can each name the upstream in ways that are not searched for.
@@ -66,7 +74,10 @@ pub fn ends_with_connection(response: &ResponseHeader) -> bool {
 }
 
 /// A redirection to the upstream itself becomes one within the host that the client knows.
-fn rewrite_location(response: &mut ResponseHeader, names: &UpstreamNames) -> pingora::Result<()> {
+fn rewrite_location(
+    response: &mut ResponseHeader,
+    known: &[impl Deref<Target = Arc<Endpoints>>],
+) -> pingora::Result<()> {
     let Some(location) = response.headers.get(LOCATION) else {
         return Ok(());
     };
@@ -74,9 +85,9 @@ fn rewrite_location(response: &mut ResponseHeader, names: &UpstreamNames) -> pin
         response.remove_header(&LOCATION);
         return Ok(());
     };
-    match relative_location(text, names) {
+    match relative_location(text, known) {
         Some(path) => response.insert_header("Location", path),
-        None if names.stand_in(text.to_ascii_lowercase().as_bytes()) => {
+        None if stands_in(known, text.to_ascii_lowercase().as_bytes()) => {
             response.remove_header(&LOCATION);
             Ok(())
         }
@@ -85,7 +96,7 @@ fn rewrite_location(response: &mut ResponseHeader, names: &UpstreamNames) -> pin
 }
 
 /// The path-absolute form of a location with the upstream's authority.
-fn relative_location(location: &str, names: &UpstreamNames) -> Option<String> {
+fn relative_location(location: &str, known: &[impl Deref<Target = Arc<Endpoints>>]) -> Option<String> {
     let (rest, default_port) = match location.split_once("//")? {
         (scheme, rest) if scheme.eq_ignore_ascii_case("http:") => (rest, "80"),
         (scheme, rest) if scheme.eq_ignore_ascii_case("https:") => (rest, "443"),
@@ -95,7 +106,10 @@ fn relative_location(location: &str, names: &UpstreamNames) -> Option<String> {
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    if !names.have(authority, default_port) {
+    if !known
+        .iter()
+        .any(|endpoints| endpoints.names().have(authority, default_port))
+    {
         return None;
     }
     Some(match path.as_bytes() {
@@ -110,12 +124,9 @@ fn relative_location(location: &str, names: &UpstreamNames) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn names() -> UpstreamNames {
-        UpstreamNames::new([
-            "central.int:8080".to_owned(),
-            "10.0.0.7:8080".to_owned(),
-            "web:80".to_owned(),
-        ])
+    fn known() -> [Box<Arc<Endpoints>>; 2] {
+        let names = |names: &[&str]| Box::new(Arc::new(Endpoints::named(names.iter().map(ToString::to_string))));
+        [names(&["central.int:8080", "10.0.0.7:8080"]), names(&["web:80"])]
     }
 
     fn rewritten(status: u16, fields: &[(&'static str, &'static str)], version: Version) -> Vec<(String, String)> {
@@ -124,7 +135,7 @@ mod tests {
             response.append_header(*name, *value).unwrap();
         }
         let id = RequestId::accept(&HeaderValue::from_static("id-1")).unwrap();
-        rewrite(&mut response, &names(), &id, version).unwrap();
+        rewrite(&mut response, &known(), &id, version).unwrap();
         let own = response.remove_header("x-request-id").unwrap();
         assert_eq!(own, "id-1");
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();

@@ -1,6 +1,7 @@
 //! Messages and access records on standard output, one JSON line each.
 
 use std::io::{self, Write};
+use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
@@ -26,18 +27,18 @@ const NOISY: [&str; 6] = [
     "h2",
 ];
 
+/// Counts the lines that were dropped; logging is set up once for a process.
+static LOST: OnceLock<ErrorCounter> = OnceLock::new();
+
 /// Writes out what waits when it is dropped.
 #[must_use = "lines that wait are lost without it"]
 pub struct LogGuard {
     _worker: WorkerGuard,
-    lost: ErrorCounter,
 }
 
-impl LogGuard {
-    /// Counts the lines that were dropped.
-    pub fn lost_lines(&self) -> ErrorCounter {
-        self.lost.clone()
-    }
+/// Lines dropped since the start.
+pub fn lost_lines() -> usize {
+    LOST.get().map_or(0, ErrorCounter::dropped_lines)
 }
 
 /// Sends messages of this process, also those of the `log` crate, to `output`.
@@ -59,7 +60,9 @@ pub fn start(log: &Log, output: impl Write + Send + 'static) -> Result<LogGuard,
         .with(filter(log))
         .with(layer)
         .try_init()?;
-    Ok(LogGuard { _worker: worker, lost })
+    // Only the first to get here has set up the log.
+    let _first = LOST.set(lost);
+    Ok(LogGuard { _worker: worker })
 }
 
 /// The same to standard output.

@@ -36,6 +36,7 @@ pub struct Metrics {
     accepted: IntCounter,
     retries: IntCounter,
     log_lines_lost: IntGauge,
+    contract: IntGaugeVec,
 }
 
 /// The handles of one family.
@@ -123,6 +124,13 @@ impl Metrics {
                 "gateway_log_lines_lost",
                 "Log lines dropped since the start because standard output was too slow.",
             )?,
+            contract: IntGaugeVec::new(
+                Opts::new(
+                    "gateway_contract_info",
+                    "Always 1; the label tells the contract in force.",
+                ),
+                &["digest"],
+            )?,
             registry,
         };
         let build = IntGaugeVec::new(
@@ -145,6 +153,7 @@ impl Metrics {
         registry.register(Box::new(metrics.accepted.clone()))?;
         registry.register(Box::new(metrics.retries.clone()))?;
         registry.register(Box::new(metrics.log_lines_lost.clone()))?;
+        registry.register(Box::new(metrics.contract.clone()))?;
         registry.register(Box::new(build))?;
         Ok(metrics)
     }
@@ -191,6 +200,12 @@ impl Metrics {
     /// A client's connection has ended.
     pub fn connection_closed(&self) {
         self.connections.dec();
+    }
+
+    /// Tells which contract is in force; there is one such series at a time.
+    pub fn set_contract(&self, digest: &str) {
+        self.contract.reset();
+        self.contract.with_label_values(&[digest]).set(1);
     }
 
     /// Sets the gauges of one forwarded family, just before [`Self::render`].

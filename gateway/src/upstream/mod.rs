@@ -85,6 +85,16 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
+    /// Endpoints of which only the names matter.
+    #[cfg(test)]
+    pub fn named(names: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            addresses: Vec::new(),
+            peers: Vec::new(),
+            names: UpstreamNames::new(names),
+        }
+    }
+
     /// The addresses, sorted.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses

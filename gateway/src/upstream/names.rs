@@ -1,5 +1,6 @@
 //! The names by which an upstream could be betrayed to a client.
 
+use memchr::memchr;
 use memchr::memmem::Finder;
 
 /// `host:port` of one upstream's URL and of its addresses, made for searching.
@@ -25,7 +26,8 @@ impl UpstreamNames {
 
     /// Whether one of the names stands in `value` as it was written.
     pub fn stand_in(&self, value: &[u8]) -> bool {
-        self.finders.iter().any(|finder| finder.find(value).is_some())
+        // Each name has a colon and most values have none.
+        memchr(b':', value).is_some() && self.finders.iter().any(|finder| finder.find(value).is_some())
     }
 
     /// Whether a URI's authority, without user information, is one of the names; a port that is not written is

@@ -168,3 +168,82 @@ fn a_target_without_end_is_refused_before_its_end() {
     let input = format!("GET /{}", "x".repeat(200));
     assert_eq!(scan.advance(input.as_bytes(), &LIMITS), Err(HeadFault::TargetTooLong));
 }
+
+/// Heads made from sound ones by changing, adding, doubling and dropping pieces. Whatever passes here must be read by
+/// Pingora without mending: the same target, the same framing, nothing refused.
+#[tokio::test]
+async fn what_is_sound_here_is_sound_to_pingora() {
+    const SEEDS: [&str; 4] = [
+        "GET /a/b%2Fc?x={y}&z=1 HTTP/1.1\r\nHost: gw:8080\r\nAccept: */*\r\n\r\n",
+        "POST http://gw/a HTTP/1.1\r\nHost: gw\r\nContent-Length: 5\r\nConnection: close\r\n\r\n",
+        "PUT /a HTTP/1.1\r\nHost: [::1]:80\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n",
+        "OPTIONS * HTTP/1.0\r\nHost: a.example\r\nUser-Agent: x\r\n\r\n",
+    ];
+    const PIECES: [&str; 16] = [
+        "\r\n",
+        " ",
+        "\t",
+        ":",
+        "/",
+        "?",
+        "#",
+        "%",
+        "@",
+        "\"",
+        "0",
+        "+",
+        ",",
+        "Content-Length: 5\r\n",
+        "Host: b\r\n",
+        "\0",
+    ];
+    const LIMITS: HeadLimits = HeadLimits {
+        target: 200,
+        head: 4096,
+        headers: 20,
+    };
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut sound = 0;
+    for _ in 0..20_000 {
+        let mut text = random.choice(SEEDS).unwrap().as_bytes().to_vec();
+        for _ in 0..random.usize(0..3) {
+            let at = random.usize(0..text.len());
+            match random.u8(0..4) {
+                0 => text[at] = random.u8(..),
+                1 => drop(text.remove(at)),
+                2 => drop(text.splice(at..at, random.choice(PIECES).unwrap().bytes())),
+                _ => {
+                    let end = text.len().min(at + random.usize(0..12));
+                    let piece = text[at..end].to_vec();
+                    drop(text.splice(at..at, piece));
+                }
+            }
+        }
+        let mut scan = HeadScan::default();
+        let Ok(Some(len)) = scan.advance(&text, &LIMITS) else {
+            continue;
+        };
+        let Ok(head) = parse(&text, len, &LIMITS) else { continue };
+        sound += 1;
+        let shown = text.escape_ascii().to_string();
+        let (near, mut far) = tokio::io::duplex(8192);
+        tokio::io::AsyncWriteExt::write_all(&mut far, &text[..len])
+            .await
+            .unwrap();
+        let mut session = pingora::protocols::http::v1::server::HttpSession::new(Box::new(near));
+        assert_eq!(
+            session
+                .read_request()
+                .await
+                .unwrap_or_else(|error| panic!("{error}: {shown}")),
+            Some(len),
+            "{shown}"
+        );
+        let request = session.req_header();
+        assert_eq!(request.raw_path(), &text[head.target], "{shown}");
+        assert_eq!(request.method.as_str().as_bytes(), &text[head.method], "{shown}");
+        assert_eq!(request.headers["host"].as_bytes(), &text[head.host], "{shown}");
+        assert_eq!(session.is_body_empty(), head.body == BodyLength::None, "{shown}");
+    }
+    assert!(sound > 2_000, "{sound}");
+}
