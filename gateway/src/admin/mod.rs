@@ -55,7 +55,8 @@ impl Admin {
             Page::Contract => {
                 let generation = self.state.generation.load();
                 // Strings and lists of strings are always JSON.
-                let body = serde_json::to_vec(&ContractPage::of(generation.contract())).unwrap_or_default();
+                let body = serde_json::to_vec(&ContractPage::of(generation.contract(), generation.digest()))
+                    .unwrap_or_default();
                 response(StatusCode::OK, "application/json", body, head_only)
             }
         }
@@ -88,9 +89,10 @@ impl ServeHttp for Admin {
     }
 }
 
-/// The families in the order of classification.
+/// The digest, and the families in the order of classification.
 #[derive(Serialize)]
 struct ContractPage<'c> {
+    digest: &'c str,
     families: Vec<FamilyPage<'c>>,
 }
 
@@ -103,7 +105,7 @@ struct FamilyPage<'c> {
 }
 
 impl<'c> ContractPage<'c> {
-    fn of(contract: &'c Contract) -> Self {
+    fn of(contract: &'c Contract, digest: &'c str) -> Self {
         let families = contract
             .families
             .iter()
@@ -116,7 +118,7 @@ impl<'c> ContractPage<'c> {
                 owner: family.owner.as_deref(),
             })
             .collect();
-        Self { families }
+        Self { digest, families }
     }
 }
 

@@ -66,6 +66,12 @@ async fn the_pages_are_served_read_only() {
     let admin = Arc::new(Admin::new(state()));
     let serving = tokio::spawn(listener.serve(admin, Arc::new(PlainDoor), Limits::default(), shutdown));
 
+    let digest = Contract::load_with(Path::new("c"), &|_| Ok(Source::new("c", CONTRACT)))
+        .unwrap()
+        .digest();
+    let contract_page = format!(
+        r#"{{"digest":"{digest}","families":[{{"family":"internal-only","serve":"never"}},{{"family":"workspace","serve":"forward","owner":"ws-team"}}]}}"#
+    );
     for (target, status, body) in [
         ("/livez", 200, r#"{"status":"live"}"#),
         ("/readyz", 200, r#"{"status":"ready"}"#),
@@ -74,11 +80,7 @@ async fn the_pages_are_served_read_only() {
             200,
             r#"{"family":"workspace","status":"ready","required":true}"#,
         ),
-        (
-            "/contract",
-            200,
-            r#"{"families":[{"family":"internal-only","serve":"never"},{"family":"workspace","serve":"forward","owner":"ws-team"}]}"#,
-        ),
+        ("/contract", 200, &contract_page),
     ] {
         let (got, head, text) = ask(address, "GET", target).await;
         assert_eq!((got, text.as_str()), (status, body), "{target}");

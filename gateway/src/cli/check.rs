@@ -52,6 +52,7 @@ fn summarize(out: &mut impl Write, file: &Path, deployment: &Deployment) -> io::
         forwarded.clone().count(),
         counted(deployment.contract.profiles.len(), "profile", "profiles"),
     )?;
+    writeln!(out, "digest: {}", deployment.contract.digest())?;
     for family in forwarded {
         let Some(upstream) = upstreams.get(&family.name) else {
             continue;

@@ -59,6 +59,7 @@ async fn serve(deployment: Deployment) -> u8 {
         families = number,
         forwarded = names.len(),
         upstreams = names.join(","),
+        contract = server.state().generation.load().digest(),
         "listening"
     );
     if server.run_until(signals).await { CLEAN } else { FOUND }
