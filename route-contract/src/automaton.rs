@@ -297,7 +297,10 @@ impl Trie {
     }
 }
 
-/// The combinations of some patterns, with the segments that show them, computed once for each set.
+/// A combination of patterns with a segment that satisfies it.
+type Witnessed = (Vec<bool>, Vec<u8>);
+
+/// The combinations of some patterns that segments satisfy, computed once for each set.
 type Combinations = HashMap<Box<[PatternId]>, Vec<Vec<bool>>>;
 
 struct Builder<'t> {
@@ -474,7 +477,7 @@ impl<'t> Builder<'t> {
         nodes: &[&Node],
         narrow: &[PatternId],
         literals: &[LiteralId],
-    ) -> Result<Vec<(Vec<bool>, Vec<u8>)>, AutomatonError> {
+    ) -> Result<Vec<Witnessed>, AutomatonError> {
         let trie = self.trie;
         let dfas: Vec<&SegmentDfa> = narrow
             .iter()

@@ -101,7 +101,7 @@ fn judge(block: &[u8; BLOCK + 1], flags: &mut [u8; BLOCK]) {
         let upper = within(byte, b'A', b'Z');
         let known = upper | within(byte, b'a', b'z') | within(byte, b'-', b'9') | (byte == b'_');
         let odd = (byte == b'/') & within(next, b'.', b'/');
-        *flag |= u8::from(upper) * UPPER | u8::from(!known | odd) * CLOSER;
+        *flag |= (u8::from(upper) * UPPER) | (u8::from(!known | odd) * CLOSER);
     }
 }
 
