@@ -52,7 +52,7 @@ pub fn toml(loaded: &Loaded) -> Result<String, serde_json::Error> {
 /// The configuration as JSON: `values` as in the file, `origins` by dotted key.
 ///
 /// # Errors
-/// As [`toml`].
+/// As [`toml()`].
 pub fn json(loaded: &Loaded) -> Result<Value, serde_json::Error> {
     let mut origins = Map::new();
     collect_origins(loaded, &tree(loaded)?, &mut Vec::new(), &mut origins);
