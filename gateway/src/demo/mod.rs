@@ -1,9 +1,9 @@
 //! `gateway demo`: the reference deployment in one process, to be tried with `curl`.
 //!
-//! 1. [`embedded`] holds the reference contract and its profile files.
-//! 2. [`profile`] serves each plain profile as its file says, on a free loopback port.
+//! 1. `embedded` holds the reference contract and its profile files.
+//! 2. `profile` serves each plain profile as its file says, on a free loopback port.
 //! 3. The gateway is put in front of them by the same assembly as `gateway run`.
-//! 4. [`greeting`] prints where everything listens and what to try, once the gateway is ready.
+//! 4. `greeting` prints where everything listens and what to try, once the gateway is ready.
 
 mod embedded;
 mod greeting;

@@ -370,7 +370,7 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Takes bytes of an answer, see [`Output::poll_write`].
+    /// Takes bytes of an answer, see `Output::poll_write`.
     pub fn poll_write_answer(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.output.poll_write(&mut *self.transport, context, bytes)
     }

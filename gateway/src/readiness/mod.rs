@@ -1,7 +1,7 @@
 //! Readiness: whether each family can be served, found out on the gateway's own schedule.
 //!
 //! 1. [`probe`] asks each family's upstream, as often as its schedule says and never because somebody asked.
-//! 2. [`board`] keeps what came of it: one state for each family, in atomics, by the rules of [`health`].
+//! 2. [`board`] keeps what came of it: one state for each family, in atomics, by the rules of `health`.
 //! 3. [`answer`] tells it: family names and reasons of a closed set, and nothing else.
 
 pub mod answer;
