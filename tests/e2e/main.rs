@@ -2,11 +2,13 @@
 //!
 //! One binary for all subjects keeps linking short. A status code alone proves nothing about forwarding, so
 //! every test about it also counts what the upstreams received.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 mod harness;
 
 mod acceptance;
 mod access_log;
+mod agreement;
 mod configuration;
 mod demo;
 mod documentation;

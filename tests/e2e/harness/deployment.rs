@@ -193,7 +193,7 @@ impl Deployment {
     pub fn traffic(&self) -> Traffic {
         Traffic {
             connections: self.upstreams.values().map(Recorder::connections).sum(),
-            requests: self.upstreams.values().map(|recorder| recorder.requests().len()).sum(),
+            requests: self.upstreams.values().map(|recorder| recorder.tally().0).sum(),
         }
     }
 

@@ -225,6 +225,13 @@ impl Recorder {
         self.shared.notes.lock().expect("notes").requests.clone()
     }
 
+    /// How much was received so far, probes left out, and the target of the last request.
+    pub fn tally(&self) -> (usize, Option<String>) {
+        let notes = self.shared.notes.lock().expect("notes");
+        let last = notes.requests.last().map(|request| show(&request.target()));
+        (notes.requests.len(), last)
+    }
+
     /// The targets of what was received so far, as text.
     pub fn targets(&self) -> Vec<String> {
         self.requests().iter().map(|request| show(&request.target())).collect()
