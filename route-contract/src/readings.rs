@@ -7,10 +7,10 @@
 use std::collections::HashSet;
 
 /// The longest path, in bytes, whose readings are looked at: a longer one that is not plain is refused.
-pub const MAX_SUSPICIOUS: usize = 8 * 1024;
+pub const MAX_SUSPICIOUS: usize = 4 * 1024;
 
 /// The most readings of one path: a path with more is refused.
-pub const MAX_READINGS: usize = 256;
+pub const MAX_READINGS: usize = 64;
 
 /// One step that some server takes between the bytes and its routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
