@@ -19,6 +19,8 @@ pub mod refusal;
 pub mod request_id;
 pub mod respond;
 pub mod target;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

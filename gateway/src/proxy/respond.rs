@@ -2,7 +2,6 @@
 //!
 //! Fields of the upstream's hop end here, and nothing passes that would name the upstream.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING};
@@ -20,7 +19,7 @@ use crate::upstream::Endpoints;
 /// Pingora's, for a value that is no header value.
 pub fn rewrite(
     response: &mut ResponseHeader,
-    known: &[impl Deref<Target = Arc<Endpoints>>],
+    known: &[Arc<Endpoints>],
     id: &RequestId,
     client_version: Version,
 ) -> pingora::Result<()> {
@@ -47,7 +46,7 @@ pub fn rewrite(
     response.insert_header(request_id::WIRE_NAME, id.header_value())
 }
 
-fn stands_in(known: &[impl Deref<Target = Arc<Endpoints>>], value: &[u8]) -> bool {
+fn stands_in(known: &[Arc<Endpoints>], value: &[u8]) -> bool {
     known.iter().any(|endpoints| endpoints.names().stand_in(value))
 }
 
@@ -74,10 +73,7 @@ pub fn ends_with_connection(response: &ResponseHeader) -> bool {
 }
 
 /// A redirection to the upstream itself becomes one within the host that the client knows.
-fn rewrite_location(
-    response: &mut ResponseHeader,
-    known: &[impl Deref<Target = Arc<Endpoints>>],
-) -> pingora::Result<()> {
+fn rewrite_location(response: &mut ResponseHeader, known: &[Arc<Endpoints>]) -> pingora::Result<()> {
     let Some(location) = response.headers.get(LOCATION) else {
         return Ok(());
     };
@@ -96,7 +92,7 @@ fn rewrite_location(
 }
 
 /// The path-absolute form of a location with the upstream's authority.
-fn relative_location(location: &str, known: &[impl Deref<Target = Arc<Endpoints>>]) -> Option<String> {
+fn relative_location(location: &str, known: &[Arc<Endpoints>]) -> Option<String> {
     let (rest, default_port) = match location.split_once("//")? {
         (scheme, rest) if scheme.eq_ignore_ascii_case("http:") => (rest, "80"),
         (scheme, rest) if scheme.eq_ignore_ascii_case("https:") => (rest, "443"),
@@ -124,8 +120,8 @@ fn relative_location(location: &str, known: &[impl Deref<Target = Arc<Endpoints>
 mod tests {
     use super::*;
 
-    fn known() -> [Box<Arc<Endpoints>>; 2] {
-        let names = |names: &[&str]| Box::new(Arc::new(Endpoints::named(names.iter().map(ToString::to_string))));
+    fn known() -> [Arc<Endpoints>; 2] {
+        let names = |names: &[&str]| Arc::new(Endpoints::named(names.iter().map(ToString::to_string)));
         [names(&["central.int:8080", "10.0.0.7:8080"]), names(&["web:80"])]
     }
 

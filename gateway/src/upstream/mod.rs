@@ -151,8 +151,8 @@ impl Upstream {
     }
 
     /// What is known of its addresses.
-    pub fn endpoints(&self) -> arc_swap::Guard<Arc<Endpoints>> {
-        self.endpoints.load()
+    pub fn endpoints(&self) -> Arc<Endpoints> {
+        self.endpoints.load_full()
     }
 
     /// Takes `addresses` for the requests that come from now on. Answers whether they are others than before.
