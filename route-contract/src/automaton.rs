@@ -110,11 +110,26 @@ impl Automaton {
     /// See [`AutomatonError`].
     pub fn new<'t>(
         templates: impl IntoIterator<Item = (Mark, &'t Template)>,
-        kinds: &Kinds,
+        kinds: &'t Kinds,
+        fold: bool,
+    ) -> Result<Self, AutomatonError> {
+        Self::joined(
+            templates.into_iter().map(|(mark, template)| (mark, template, kinds)),
+            fold,
+        )
+    }
+
+    /// Builds one automaton of templates from several contracts, each with the kinds that its parameters
+    /// name: a kind of one name may differ from one contract to the other.
+    ///
+    /// # Errors
+    /// See [`AutomatonError`].
+    pub fn joined<'t>(
+        templates: impl IntoIterator<Item = (Mark, &'t Template, &'t Kinds)>,
         fold: bool,
     ) -> Result<Self, AutomatonError> {
         let mut trie = Trie::new(fold);
-        for (mark, template) in templates {
+        for (mark, template, kinds) in templates {
             trie.insert(mark, template, kinds)?;
         }
         Builder::new(&trie).run().map(|states| Self {
@@ -163,6 +178,17 @@ impl Automaton {
             path.push_str(segment);
         }
         path
+    }
+
+    /// How many segments the shortest path has that ends in the state.
+    pub fn depth(&self, id: StateId) -> u32 {
+        let mut depth = 0;
+        let mut at = id;
+        while at != ROOT {
+            depth += 1;
+            at = self.states[at as usize].parent;
+        }
+        depth
     }
 
     /// The state that a path ends in; `None` where it does not start with `/`.
@@ -232,7 +258,17 @@ impl Trie {
                     self.literal_child(at, literal)
                 }
                 Segment::Parameter(parameter) => {
-                    let key = Pattern::key(parameter);
+                    // By the expression, not by the name: that is what a segment is held against.
+                    let expression = match &parameter.kind {
+                        None => None,
+                        Some(name) => Some(
+                            kinds
+                                .expression(name)
+                                .ok_or_else(|| AutomatonError::Pattern(format!("there is no kind `{name}`")))?
+                                .into(),
+                        ),
+                    };
+                    let key: PatternKey = (parameter.prefix.clone(), expression, parameter.suffix.clone());
                     let pattern = match self.pattern_keys.get(&key) {
                         Some(id) => *id,
                         None => {

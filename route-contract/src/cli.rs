@@ -3,6 +3,7 @@
 
 mod check;
 mod classify;
+mod diff;
 mod digest;
 mod explain;
 mod list;
@@ -47,6 +48,8 @@ enum Command {
     Classify(classify::Arguments),
     /// Print the contract's digest: the same for any formatting, another for any other meaning
     Digest(digest::Arguments),
+    /// Compare two contracts by meaning: 0 the same, 1 paths change owner, 2 could not compare
+    Diff(diff::Arguments),
 }
 
 /// Text for people or JSON for programs.
@@ -102,6 +105,7 @@ pub fn run(
         Command::Explain(arguments) => explain::run(arguments, out, err),
         Command::Classify(arguments) => classify::run(arguments, input, out, err),
         Command::Digest(arguments) => digest::run(arguments, out, err),
+        Command::Diff(arguments) => diff::run(arguments, input, out, err),
     }
 }
 
@@ -134,4 +138,12 @@ fn report_faults(faults: &[Diagnostic], err: &mut dyn Write) -> io::Result<()> {
 /// `1 error`, `2 errors`.
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// `1 class`, `2 classes`.
+fn counted_classes(count: usize) -> String {
+    match count {
+        1 => "1 class".to_owned(),
+        more => format!("{more} classes"),
+    }
 }

@@ -20,6 +20,7 @@ pub mod classify;
 pub mod cli;
 pub mod contract;
 pub mod diagnostic;
+pub mod diff;
 pub mod document;
 pub mod matcher;
 pub mod ownership;
