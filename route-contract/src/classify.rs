@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use crate::automaton::{ROOT, StateId};
-use crate::contract::{Contract, FamilyId};
+use crate::contract::{Contract, EncodedSlash, FamilyId};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::matcher::Matcher;
 use crate::ownership::{Decision, Owner, Ownership, TemplateId};
 use crate::plain::Plainness;
-use crate::readings::{Reading, Unreadable, readings};
+use crate::readings::{Reading, Unreadable, has_encoded_slash, readings};
 
 /// The code of a contract whose templates cannot be compiled.
 const TOO_LARGE: &str = "RC0110";
@@ -46,6 +46,8 @@ pub struct Classifier {
     /// its own, so that folding the path's letters is all there is to do.
     folded: Arc<Matcher>,
     shared: bool,
+    /// By family: what it says about an encoded slash.
+    encoded_slash: Box<[EncodedSlash]>,
 }
 
 /// Two readings that disagree, for people.
@@ -108,6 +110,7 @@ impl Classifier {
             exact,
             folded,
             shared,
+            encoded_slash: contract.families.iter().map(|family| family.encoded_slash).collect(),
         })
     }
 
@@ -211,7 +214,8 @@ impl Classifier {
         let Owner::Family(family) = decision.owner else {
             return refusal(decision);
         };
-        let agreed = readings.is_ok_and(|readings| self.disagreement_among(&readings, family).is_none());
+        let agreed = !self.refuses_encoded_slash(path, family)
+            && readings.is_ok_and(|readings| self.disagreement_among(&readings, family).is_none());
         Classification {
             verdict: if agreed {
                 Verdict::Family(family)
@@ -220,6 +224,11 @@ impl Classifier {
             },
             template: decision.template,
         }
+    }
+
+    /// Whether the path holds an encoded slash, and the family that owns it refuses those.
+    pub fn refuses_encoded_slash(&self, path: &[u8], family: FamilyId) -> bool {
+        self.encoded_slash.get(family.index()) == Some(&EncodedSlash::Refuse) && has_encoded_slash(path)
     }
 
     /// The first reading of a path that its family does not own.

@@ -62,6 +62,8 @@ pub struct Family {
     pub claims: Vec<LocatedTemplate>,
     /// The paths that are forwarded; `None` forwards the whole claim.
     pub routes: Option<Vec<LocatedTemplate>>,
+    /// Whether its paths may hold an escape that some server takes for a slash.
+    pub encoded_slash: EncodedSlash,
     /// Where it is declared.
     pub place: Place,
 }
@@ -74,6 +76,27 @@ pub enum Serve {
     Forward,
     /// To nobody: they are refused like unknown paths.
     Never,
+}
+
+/// What a family says about an encoded slash in its paths: `%2F`, `%252F`, and `%5C`, which some take for one.
+/// A family can only be stricter than the rule on readings, never looser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EncodedSlash {
+    /// Forwarded where every reading has the same owner.
+    #[default]
+    Admit,
+    /// Refused as ambiguous, whoever owns the readings.
+    Refuse,
+}
+
+impl EncodedSlash {
+    /// As it is written in a contract.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Admit => "admit",
+            Self::Refuse => "refuse",
+        }
+    }
 }
 
 /// A template with its place.

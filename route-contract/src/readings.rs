@@ -153,6 +153,14 @@ pub fn readings(path: &[u8]) -> Result<Vec<Reading>, Unreadable> {
     Ok(readings)
 }
 
+/// Whether an escape of the path stands for a slash, or for a backslash, which some take for one, decoded once or
+/// twice.
+pub fn has_encoded_slash(path: &[u8]) -> bool {
+    let slashes = |path: &[u8]| path.iter().filter(|byte| matches!(byte, b'/' | b'\\')).count();
+    let once = decode(path, |_| true);
+    slashes(&decode(&once, |_| true)) > slashes(path)
+}
+
 /// Whether every `%` starts an escape, and none is of a control byte; and what the escapes decode to is
 /// UTF-8.
 fn escapes_are_sound(path: &[u8]) -> bool {

@@ -6,6 +6,7 @@ use super::{Exit, load, report_faults};
 use crate::classify::{Classifier, Verdict};
 use crate::contract::{Contract, FamilyId, LocatedTemplate, Serve};
 use crate::diagnostic::{Diagnostic, did_you_mean, printable};
+use crate::ownership::Owner;
 use crate::proof::describe;
 use crate::readings::Unreadable;
 use crate::router::ProfileRouter;
@@ -90,6 +91,15 @@ fn explain_path(
         writeln!(out, "  no family claims it")?;
     }
     readings(contract, classifier, path, verdict, out)?;
+    let stricter = match classifier.decide(path.as_bytes()).owner {
+        Owner::Family(family) if classifier.refuses_encoded_slash(path.as_bytes(), family) => {
+            contract.families.get(family.index())
+        }
+        _ => None,
+    };
+    if let Some(family) = stricter {
+        writeln!(out, "  `{}` refuses an encoded slash", family.name)?;
+    }
     if let Verdict::Family(family) = verdict {
         served(contract, family, path, out)?;
         let name = contract.families.get(family.index()).map_or("", |family| &family.name);
@@ -99,6 +109,7 @@ fn explain_path(
     let (status, why) = match verdict {
         Verdict::Never(_) => (404, "never forwarded; answered like an unknown path"),
         Verdict::Unknown | Verdict::Family(_) => (404, "unknown"),
+        Verdict::Ambiguous if stricter.is_some() => (400, "ambiguous: an escape in it may be read as a slash"),
         Verdict::Ambiguous => (400, "ambiguous: another reading has another owner"),
         Verdict::Invalid => (400, "invalid: not a target that every server reads alike"),
     };

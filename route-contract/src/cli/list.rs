@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{ContractPath, Exit, Format, JSON_VERSION, load};
-use crate::contract::{Contract, Role, Serve};
+use crate::contract::{Contract, EncodedSlash, Role, Serve};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -51,6 +51,9 @@ fn text(contract: &Contract, out: &mut dyn Write) -> io::Result<()> {
                 what.to_owned(),
                 located.template.to_string(),
             ]);
+        }
+        if family.encoded_slash == EncodedSlash::Refuse {
+            rows.push(["", "", "refuses", "an encoded slash (%2F)"].map(str::to_owned));
         }
     }
     table(&rows, out)?;
@@ -116,6 +119,7 @@ struct FamilyListing<'c> {
     serve: &'static str,
     claims: Vec<&'c str>,
     routes: Option<Vec<&'c str>>,
+    encoded_slash: &'static str,
     profiles: Vec<&'c str>,
 }
 
@@ -150,6 +154,7 @@ fn json(contract: &Contract, out: &mut dyn Write) -> io::Result<()> {
                     .routes
                     .as_ref()
                     .map(|routes| routes.iter().map(|route| route.template.as_str()).collect()),
+                encoded_slash: family.encoded_slash.as_str(),
                 profiles: contract.owners_of(id).map(|profile| profile.name.as_str()).collect(),
             })
             .collect(),

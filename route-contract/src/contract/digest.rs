@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Contract, Role, Serve};
+use super::{Contract, EncodedSlash, Role, Serve};
 
 impl Contract {
     /// `sha256:` and 64 hexadecimal digits over the canonical contract and what its profiles register.
@@ -35,6 +35,9 @@ impl Contract {
                 serve,
                 lists,
             ]);
+            if family.encoded_slash == EncodedSlash::Refuse {
+                line(&["encoded_slash", "refuse"]);
+            }
             for claim in sorted(family.claims.iter().map(|claim| claim.template.as_str())) {
                 line(&["claim", claim]);
             }

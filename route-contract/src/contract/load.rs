@@ -8,8 +8,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Contract, Family, FamilyId, LocatedTemplate, MAX_FAMILIES, MAX_TEMPLATES, Method, Profile, Role, Route, Serve,
-    VERSION,
+    Contract, EncodedSlash, Family, FamilyId, LocatedTemplate, MAX_FAMILIES, MAX_TEMPLATES, Method, Profile, Role,
+    Route, Serve, VERSION,
 };
 use crate::diagnostic::{Diagnostic, Place, Source, did_you_mean};
 use crate::document::{self, Codes};
@@ -61,6 +61,14 @@ struct FamilyTable {
     serve: ServeValue,
     claims: Spanned<Vec<Spanned<String>>>,
     routes: Option<Spanned<Vec<Spanned<String>>>>,
+    encoded_slash: Option<Spanned<EncodedSlashValue>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum EncodedSlashValue {
+    Admit,
+    Refuse,
 }
 
 #[derive(Clone, Copy, Deserialize, Default)]
@@ -244,6 +252,10 @@ impl Loader {
             if let Some(routes) = &routes {
                 self.distinct(routes, |template| format!("`{template}` is listed twice in one family"));
             }
+            if let (ServeValue::Never, Some(encoded_slash)) = (table.serve, &table.encoded_slash) {
+                let message = format!("the family `{name}` is never forwarded, so it has no encoded slash to judge");
+                self.invalid(encoded_slash, message);
+            }
             families.push(Family {
                 name: name.clone(),
                 owner: table.owner.clone(),
@@ -253,6 +265,10 @@ impl Loader {
                 },
                 claims,
                 routes,
+                encoded_slash: match table.encoded_slash.as_ref().map(|value| value.get_ref()) {
+                    Some(EncodedSlashValue::Refuse) => EncodedSlash::Refuse,
+                    Some(EncodedSlashValue::Admit) | None => EncodedSlash::Admit,
+                },
                 place,
             });
         }

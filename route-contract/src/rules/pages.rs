@@ -297,7 +297,7 @@ pub const PAGES: &[Page] = &[
         what: "Lists, for each family, the parameters in which an encoded slash (`%2F`) is forwarded.",
         why: "An encoded slash is part of a name for one server and a separator for another. It is let through only where both readings have the same owner.",
         example: "`/api/v1/workspaces/{workspace}/files/a%2Fb.txt`",
-        mend: "Nothing, where the server takes such names.",
+        mend: "Nothing, where the server takes such names; `encoded_slash = \"refuse\"` in the family, where it does not.",
     },
     Page {
         code: "RC0601",

@@ -1,7 +1,7 @@
 //! RC05: the rule on readings refuses no route in its plain form.
 
 use crate::classify::Verdict;
-use crate::contract::{FamilyId, Serve};
+use crate::contract::{EncodedSlash, FamilyId, Serve};
 use crate::diagnostic::Diagnostic;
 use crate::ownership::Owner;
 use crate::proof::Proof;
@@ -40,7 +40,7 @@ pub(super) fn check(proof: &Proof<'_>, findings: &mut Vec<Diagnostic>) {
         }
     }
     for (id, family) in proof.contract.family_ids() {
-        if family.serve == Serve::Never {
+        if family.serve == Serve::Never || family.encoded_slash == EncodedSlash::Refuse {
             continue;
         }
         let templates = family.routes.as_ref().unwrap_or(&family.claims);
