@@ -138,6 +138,8 @@ impl Listener {
             };
             let (socket, peer, permit) = match accepted {
                 Ok(accepted) => accepted,
+                // The client has left the queue.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     // Out of descriptors, most likely: one that closes will help, trying at once will not.

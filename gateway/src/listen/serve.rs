@@ -50,6 +50,7 @@ pub(super) async fn serve<A, D>(
         let stream = ClientStream::lend(connection, &home, door.expects_notes());
         let mut session = ServerSession::new_http1(Box::new(stream));
         let draining = *shutdown.borrow();
+        // Pingora's own timer between requests never runs: a head is there, and whole, before Pingora is asked.
         session.set_keepalive((!draining).then_some(limits.idle_timeout.as_secs().max(1)));
         let reusable = app.process_new_http(session, &shutdown).await.is_some();
         // Pingora has dropped its stream by now, in one way or another.

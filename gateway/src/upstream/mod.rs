@@ -37,7 +37,7 @@ impl Upstreams {
                 Serve::Forward => config
                     .upstream
                     .get(&family.name)
-                    .map(|table| Arc::new(Upstream::new(id, table, config))),
+                    .map(|table| Arc::new(Upstream::new(id, &family.name, table, config))),
                 Serve::Never => None,
             })
             .collect();
@@ -59,6 +59,7 @@ impl Upstreams {
 #[derive(Debug)]
 pub struct Upstream {
     family: FamilyId,
+    name: String,
     enabled: bool,
     url: UpstreamUrl,
     options: Options,
@@ -107,9 +108,10 @@ impl Endpoints {
 }
 
 impl Upstream {
-    fn new(family: FamilyId, table: &config::Upstream, config: &Config) -> Self {
+    fn new(family: FamilyId, name: &str, table: &config::Upstream, config: &Config) -> Self {
         let mut upstream = Self {
             family,
+            name: name.to_owned(),
             enabled: table.enabled,
             url: table.url.clone(),
             options: Options {
@@ -138,6 +140,11 @@ impl Upstream {
     /// The family.
     pub fn family(&self) -> FamilyId {
         self.family
+    }
+
+    /// The family's name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether the family is switched on.
@@ -267,7 +274,7 @@ mod tests {
             "contract = \"c\"\n[listen]\npublic = \"127.0.0.1:0\"\n[upstream.a]\nurl = \"{url}\"\nin_flight = {in_flight}\n"
         );
         let config: Config = toml::from_str(&text).unwrap();
-        Arc::new(Upstream::new(FamilyId(3), &config.upstream["a"], &config))
+        Arc::new(Upstream::new(FamilyId(3), "a", &config.upstream["a"], &config))
     }
 
     #[test]

@@ -35,7 +35,7 @@ async fn keep_resolved(upstream: Weak<Upstream>, name: String, port: u16) {
         let wait = match answer {
             Ok(addresses) => {
                 if upstream.set_addresses(addresses) || failing {
-                    tracing::debug!(family = upstream.family().0, "the upstream's addresses are known");
+                    tracing::debug!(family = upstream.name(), "the upstream's addresses are known");
                 }
                 failing = false;
                 AGAIN
@@ -43,7 +43,7 @@ async fn keep_resolved(upstream: Weak<Upstream>, name: String, port: u16) {
             Err(error) => {
                 if !failing {
                     // The name stays out of it: it is the upstream's.
-                    tracing::warn!(family = upstream.family().0, kind = ?error.kind(), "the upstream's name cannot be resolved");
+                    tracing::warn!(family = upstream.name(), kind = ?error.kind(), "the upstream's name cannot be resolved");
                 }
                 failing = true;
                 AGAIN_AFTER_FAILURE
@@ -62,5 +62,48 @@ async fn lookup(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         Err(io::ErrorKind::NotFound.into())
     } else {
         Ok(addresses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use route_contract::contract::FamilyId;
+
+    #[tokio::test]
+    async fn a_name_is_resolved_while_its_upstream_is_in_use() {
+        let text =
+            "contract = \"c\"\n[listen]\npublic = \"127.0.0.1:0\"\n[upstream.a]\nurl = \"http://localhost:81\"\n";
+        let config: Config = toml::from_str(text).unwrap();
+        let upstream = Arc::new(Upstream::new(FamilyId(0), "a", &config.upstream["a"], &config));
+        assert_eq!(upstream.attempts(), 0);
+        let task = tokio::spawn(keep_resolved(Arc::downgrade(&upstream), "localhost".to_owned(), 81));
+        let known = async {
+            while upstream.attempts() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), known)
+            .await
+            .expect("localhost is known everywhere");
+        assert!(
+            upstream
+                .endpoints()
+                .addresses()
+                .iter()
+                .all(|address| address.port() == 81)
+        );
+        drop(upstream);
+        tokio::time::pause();
+        tokio::time::timeout(AGAIN * 2, task)
+            .await
+            .expect("the task ends with its upstream")
+            .unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_name_that_does_not_exist_is_an_error() {
+        assert!(lookup("name.invalid", 80).await.is_err());
     }
 }
