@@ -8,10 +8,10 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup components demo test check lint docs bench clean
+.PHONY: help setup components demo test check lint docs bench clean kit-paths
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what the build needs and the machine lacks (cmake, for zlib-ng)
 	@.ci/setup
@@ -43,6 +43,10 @@ docs: ## Build the documentation, with every warning denied
 
 bench: setup ## Measure the matcher
 	$(CARGO) bench --locked --package route-contract
+
+kit-paths: setup ## Run the black-box kit's paths against the gateway (KIT: the kit's folder)
+	@$(CARGO) build --locked --package gateway
+	@python3 tests/kit/run.py paths --gateway target/debug/gateway
 
 components:
 	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 \
