@@ -7,6 +7,7 @@ mod diff;
 mod digest;
 mod explain;
 mod list;
+mod mutants;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -50,6 +51,8 @@ enum Command {
     Digest(digest::Arguments),
     /// Compare two contracts by meaning: 0 the same, 1 paths change owner, 2 could not compare
     Diff(diff::Arguments),
+    /// Weaken the contract step by step and show which rule catches each: 1 where none does
+    Mutants(mutants::Arguments),
 }
 
 /// Text for people or JSON for programs.
@@ -106,6 +109,7 @@ pub fn run(
         Command::Classify(arguments) => classify::run(arguments, input, out, err),
         Command::Digest(arguments) => digest::run(arguments, out, err),
         Command::Diff(arguments) => diff::run(arguments, input, out, err),
+        Command::Mutants(arguments) => mutants::run(arguments, out, err),
     }
 }
 

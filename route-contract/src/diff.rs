@@ -155,17 +155,11 @@ impl Difference {
         self.changes.is_empty() && self.statements.is_empty()
     }
 
-    /// Whether every path is forwarded to the same family as before, or to nobody as before: to a client and
-    /// to an upstream the two contracts are one.
-    pub fn forwards_alike(&self) -> bool {
-        self.counts.changed() == self.counts.refused
-    }
-
-    /// Whether every profile registers what it did.
-    pub fn registers_alike(&self) -> bool {
+    /// What profiles register otherwise than before.
+    pub fn registrations(&self) -> impl Iterator<Item = &Statement> {
         self.statements
             .iter()
-            .all(|statement| statement.about != About::Registration)
+            .filter(|statement| statement.about == About::Registration)
     }
 }
 

@@ -23,6 +23,7 @@ pub mod diagnostic;
 pub mod diff;
 pub mod document;
 pub mod matcher;
+pub mod mutants;
 pub mod ownership;
 pub mod pattern;
 pub mod plain;

@@ -11,7 +11,7 @@ use crate::automaton::{Automaton, AutomatonError, Mark, StateId};
 use crate::classify::Classifier;
 use crate::contract::{Contract, FamilyId, LocatedTemplate, Profile, Role, Route};
 use crate::diagnostic::{Diagnostic, Place};
-use crate::ownership::{Owner, Ownership};
+use crate::ownership::{Decision, Owner, Ownership, TemplateId};
 use crate::router::ProfileRouter;
 use crate::scan::Scan;
 
@@ -35,6 +35,8 @@ pub struct Proof<'c> {
     /// Routes that a router cannot hold.
     pub conflicts: Vec<Diagnostic>,
     subjects: Vec<Subject>,
+    /// For each state of the automaton, the decision on its paths.
+    decisions: Vec<Decision>,
     /// For each mark, the owners of its paths, each with the first state that has it.
     reach: HashMap<Mark, Vec<(Owner, StateId)>>,
 }
@@ -114,10 +116,15 @@ impl<'c> Proof<'c> {
                     .ok()
             })
             .collect();
+        let decisions: Vec<Decision> = automaton
+            .states()
+            .iter()
+            .map(|state| ownership.decide(&state.ends))
+            .collect();
         let mut reach: HashMap<Mark, Vec<(Owner, StateId)>> = HashMap::new();
         for class in automaton.classes() {
             let ends = &automaton.states()[class as usize].ends;
-            let owner = ownership.decide(ends).owner;
+            let owner = decisions[class as usize].owner;
             for mark in ends {
                 let owners = reach.entry(*mark).or_default();
                 if owners.iter().all(|(known, _)| *known != owner) {
@@ -134,6 +141,7 @@ impl<'c> Proof<'c> {
             routers,
             conflicts,
             subjects,
+            decisions,
             reach,
         })
     }
@@ -158,11 +166,31 @@ impl<'c> Proof<'c> {
         self.reach.get(&mark).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// The decision on the paths that end in a state.
+    pub fn decision(&self, class: StateId) -> Decision {
+        self.decisions
+            .get(class as usize)
+            .copied()
+            .unwrap_or(Decision::UNCLAIMED)
+    }
+
     /// The owner of the paths that end in a state.
     pub fn owner(&self, class: StateId) -> Owner {
-        self.ownership
-            .decide(&self.automaton.states()[class as usize].ends)
-            .owner
+        self.decision(class).owner
+    }
+
+    /// Where a template of a family stands.
+    pub fn place(&self, template: TemplateId) -> Option<&Place> {
+        let mut at = template.0 as usize;
+        for family in &self.contract.families {
+            for templates in std::iter::once(&family.claims).chain(&family.routes) {
+                match templates.get(at) {
+                    Some(located) => return Some(&located.place),
+                    None => at -= templates.len(),
+                }
+            }
+        }
+        None
     }
 
     /// The shortest path of a class.
@@ -225,6 +253,27 @@ impl<'c> Proof<'c> {
             }
             _ => None,
         }
+    }
+
+    /// The routes that a class of paths reaches in the plain profiles that own a family.
+    pub fn serving(&self, class: StateId, family: FamilyId) -> impl Iterator<Item = &Route> {
+        let ends = self
+            .automaton
+            .states()
+            .get(class as usize)
+            .map_or(&[][..], |state| &state.ends);
+        ends.iter()
+            .filter_map(|mark| self.route_of(*mark))
+            .filter(move |(profile, _)| match &profile.role {
+                Role::Plain { owns } => owns.contains(&family),
+                Role::Aggregate { .. } => false,
+            })
+            .map(|(_, route)| route)
+    }
+
+    /// Whether a plain profile that owns the family answers the paths of a class.
+    pub fn is_served(&self, class: StateId, family: FamilyId) -> bool {
+        self.serving(class, family).next().is_some()
     }
 
     fn marked(&self) -> impl Iterator<Item = (Mark, Subject)> {

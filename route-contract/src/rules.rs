@@ -1,5 +1,6 @@
 //! The rules: each has a stable code, a page that explains it, and one function that decides it on the proof.
 
+pub mod breadth;
 pub mod fail_closed;
 pub mod order;
 pub mod ownership;
@@ -41,6 +42,7 @@ pub fn check(proof: &Proof<'_>) -> Outcome {
     let mut findings = Vec::new();
     ownership::check(proof, &mut findings);
     fail_closed::check(proof, &mut findings);
+    breadth::check(proof, &mut findings);
     order::check(proof, &mut findings);
     readings::check(proof, &mut findings);
     vacuity::check(proof, &mut findings);

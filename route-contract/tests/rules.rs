@@ -284,6 +284,16 @@ const FIXTURES: &[Fixture] = &[
         manifests: &[("p.toml", A)],
     },
     Fixture {
+        code: "RC0210",
+        contract: "{F}routes = [\"/a/{x}\"]\n{P}",
+        manifests: &[("p.toml", "[[route]]\nmethod = \"GET\"\npath = \"/a/{x:int}\"\n")],
+    },
+    Fixture {
+        code: "RC0211",
+        contract: "{F}{P}",
+        manifests: &[("p.toml", "[[route]]\nmethod = \"GET\"\npath = \"/{x}\"\n")],
+    },
+    Fixture {
         code: "RC0302",
         contract: "{F}routes = [\"/a\", \"/b\"]\n{P}",
         manifests: &[("p.toml", A)],
@@ -312,6 +322,21 @@ const FIXTURES: &[Fixture] = &[
         manifests: &[("p.toml", A)],
     },
     Fixture {
+        code: "RC0306",
+        contract: "{F}{P}",
+        manifests: &[("p.toml", A)],
+    },
+    Fixture {
+        code: "RC0306",
+        contract: "{F}{P}",
+        manifests: &[("p.toml", "[[route]]\nmethod = \"GET\"\npath = \"/a/b/{x}\"\n")],
+    },
+    Fixture {
+        code: "RC0306",
+        contract: "version = 1\n[[family]]\nname = \"f\"\nclaims = [\"/a\", \"/b\"]\n{P}",
+        manifests: &[("p.toml", A)],
+    },
+    Fixture {
         code: "RC0401",
         contract: "{F}[[family]]\nname = \"g\"\nclaims = [\"/a/b\"]\n{P}",
         manifests: &[("p.toml", A)],
@@ -328,6 +353,14 @@ const FIXTURES: &[Fixture] = &[
         code: "RC0502",
         contract: "{F}{P}",
         manifests: &[("p.toml", A)],
+    },
+    Fixture {
+        code: "RC0503",
+        contract: "version = 1\n[[family]]\nname = \"g\"\nclaims = [\"/a\"]\n[[family]]\nname = \"f\"\nclaims = [\"/a/**\"]\n{P}[profile.q]\nowns = [\"g\"]\nroutes = [\"q.toml\"]\n",
+        manifests: &[
+            ("p.toml", "[[route]]\nmethod = \"GET\"\npath = \"/a/{x}\"\n"),
+            ("q.toml", A),
+        ],
     },
     Fixture {
         code: "RC0601",

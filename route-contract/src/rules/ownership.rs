@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::contract::{FamilyId, Profile, Role, Route, Serve};
+use crate::automaton::{Mark, StateId};
+use crate::contract::{FamilyId, Profile, Role, Route};
 use crate::diagnostic::Diagnostic;
-use crate::ownership::{Owner, TemplateId};
+use crate::ownership::Owner;
 use crate::proof::{Proof, Reach};
 
 /// A route of which no path reaches a family of its profile.
@@ -23,6 +24,10 @@ pub const AGGREGATE_ADDS: &str = "RC0207";
 pub const OUTSIDE_AGGREGATE: &str = "RC0208";
 /// A route of a family that no profile serves.
 pub const UNSERVED: &str = "RC0209";
+/// A route of a family of which some paths are served by no profile.
+pub const PARTLY_UNSERVED: &str = "RC0210";
+/// A route of which some paths are claimed by no family.
+pub const PARTLY_UNCLAIMED: &str = "RC0211";
 
 pub(super) fn check(proof: &Proof<'_>, findings: &mut Vec<Diagnostic>) {
     findings.extend(proof.conflicts.iter().cloned());
@@ -78,29 +83,29 @@ fn placed(proof: &Proof<'_>, reach: &Reach<'_>, findings: &mut Vec<Diagnostic>) 
                 ),
             )
             .with_help("name the paths that are meant more narrowly, or accept that requests for these never arrive"),
-            Owner::Refused(_) | Owner::Unclaimed => Diagnostic::note(
+            Owner::Refused(family) => Diagnostic::note(
                 PARTLY_REFUSED,
                 format!(
-                    "some paths of {name} of profile `{}` are refused by the gateway: {}",
+                    "some paths of {name} of profile `{}` are refused by the gateway: family `{}` claims them and lists no such route",
                     profile.name,
-                    refusal(proof, *owner)
+                    proof
+                        .contract
+                        .families
+                        .get(family.index())
+                        .map_or("", |family| &family.name)
                 ),
             ),
+            Owner::Unclaimed => Diagnostic::warning(
+                PARTLY_UNCLAIMED,
+                format!(
+                    "some paths of {name} of profile `{}` are claimed by no family",
+                    profile.name
+                ),
+            )
+            .with_help("widen the claim to all paths of the route, or narrow the route to those that are claimed"),
         };
         findings.push(finding.at(route.place.clone()).with_witness(proof.witness(*class)));
     }
-}
-
-fn refusal(proof: &Proof<'_>, owner: Owner) -> String {
-    let Owner::Refused(family) = owner else {
-        return "no family claims them".to_owned();
-    };
-    let name = proof
-        .contract
-        .families
-        .get(family.index())
-        .map_or("", |family| &family.name);
-    format!("family `{name}` claims them and lists no such route")
 }
 
 fn misplaced_help(proof: &Proof<'_>, owner: Owner) -> String {
@@ -224,47 +229,59 @@ fn aggregates(proof: &Proof<'_>, findings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Each route that a forwarded family lists is served by a profile that owns the family.
+/// Each route that a forwarded family lists is served by a profile that owns the family, and where it does not
+/// end in `/**`, which means whatever there is below, each of its paths is.
 fn served(proof: &Proof<'_>, findings: &mut Vec<Diagnostic>) {
     let contract = proof.contract;
-    let mut served: HashSet<(FamilyId, u32)> = HashSet::new();
+    let mut served: HashSet<(FamilyId, Mark)> = HashSet::new();
+    let mut unserved: HashMap<(FamilyId, Mark), StateId> = HashMap::new();
     for class in proof.automaton.classes() {
         let ends = &proof.automaton.states()[class as usize].ends;
-        let Owner::Family(family) = proof.ownership.decide(ends).owner else {
+        let Owner::Family(family) = proof.owner(class) else {
             continue;
         };
-        let by_owner = ends
+        let own = ends
             .iter()
-            .filter_map(|mark| proof.route_of(*mark))
-            .any(|(profile, _)| match &profile.role {
-                Role::Plain { owns } => owns.contains(&family),
-                Role::Aggregate { .. } => false,
+            .copied()
+            .take_while(|mark| (*mark as usize) < proof.ownership.len())
+            .map(|mark| (family, mark));
+        if proof.is_served(class, family) {
+            served.extend(own);
+        } else {
+            own.for_each(|key| {
+                unserved.entry(key).or_insert(class);
             });
-        if by_owner {
-            served.extend(ends.iter().map(|mark| (family, *mark)));
         }
     }
     let mut mark = 0;
     for (id, family) in contract.family_ids() {
-        mark += family.claims.len() as u32;
+        mark += family.claims.len() as Mark;
         for route in family.routes.iter().flatten() {
-            let owners = proof.owners(TemplateId(mark).0);
-            let reached = owners.iter().find(|(owner, _)| *owner == Owner::Family(id));
-            if let (Serve::Forward, Some((_, class))) = (family.serve, reached)
-                && !served.contains(&(id, mark))
-            {
-                let message = format!(
-                    "`{}` of family `{}` is served by no profile that owns the family",
-                    route.template, family.name
-                );
-                findings.push(
-                    Diagnostic::error(UNSERVED, message)
-                        .at(route.place.clone())
-                        .with_witness(proof.witness(*class))
-                        .with_help("register it in the profile, or remove it from the family"),
-                );
-            }
+            let key = (id, mark);
             mark += 1;
+            let Some(class) = unserved.get(&key) else { continue };
+            let finding = if !served.contains(&key) {
+                Diagnostic::error(
+                    UNSERVED,
+                    format!(
+                        "`{}` of family `{}` is served by no profile that owns the family",
+                        route.template, family.name
+                    ),
+                )
+                .with_help("register it in the profile, or remove it from the family")
+            } else if !route.template.has_tail() {
+                Diagnostic::warning(
+                    PARTLY_UNSERVED,
+                    format!(
+                        "some paths of `{}` of family `{}` are served by no profile that owns the family",
+                        route.template, family.name
+                    ),
+                )
+                .with_help("narrow it to what the profile registers, usually by the kind of a parameter")
+            } else {
+                continue;
+            };
+            findings.push(finding.at(route.place.clone()).with_witness(proof.witness(*class)));
         }
     }
 }

@@ -1,18 +1,24 @@
 //! RC05: the rule on readings refuses no route in its plain form.
 
+use std::collections::HashSet;
+
+use crate::automaton::StateId;
 use crate::classify::Verdict;
 use crate::contract::{EncodedSlash, FamilyId, Serve};
 use crate::diagnostic::Diagnostic;
-use crate::ownership::Owner;
+use crate::ownership::{Owner, TemplateId};
 use crate::proof::Proof;
 use crate::template::{Segment, Template};
 
 /// A route that is refused as ambiguous in its plain form.
 pub const AMBIGUOUS: &str = "RC0501";
+/// Paths of a family that are refused as ambiguous in their plain form.
+pub const AMBIGUOUS_CLASS: &str = "RC0503";
 /// Parameters that admit an encoded slash.
 pub const ENCODED_SLASH: &str = "RC0502";
 
 pub(super) fn check(proof: &Proof<'_>, findings: &mut Vec<Diagnostic>) {
+    let mut told: HashSet<StateId> = HashSet::new();
     for reach in proof.plain_routes() {
         for (owner, class) in reach.owners {
             let Owner::Family(_) = owner else { continue };
@@ -36,9 +42,11 @@ pub(super) fn check(proof: &Proof<'_>, findings: &mut Vec<Diagnostic>) {
                 ));
             }
             findings.push(finding);
+            told.insert(*class);
             break;
         }
     }
+    ambiguous_classes(proof, &told, findings);
     for (id, family) in proof.contract.family_ids() {
         if family.serve == Serve::Never || family.encoded_slash == EncodedSlash::Refuse {
             continue;
@@ -72,6 +80,47 @@ pub(super) fn check(proof: &Proof<'_>, findings: &mut Vec<Diagnostic>) {
             admitting.join(", ")
         );
         findings.push(Diagnostic::note(ENCODED_SLASH, message).at(family.place.clone()));
+    }
+}
+
+/// Paths that a family owns and never gets: one finding for each template that decides about such paths.
+fn ambiguous_classes(proof: &Proof<'_>, told: &HashSet<StateId>, findings: &mut Vec<Diagnostic>) {
+    let mut seen: HashSet<TemplateId> = HashSet::new();
+    for class in proof.automaton.classes().filter(|class| !told.contains(class)) {
+        let decision = proof.decision(class);
+        let (Owner::Family(family), Some(template)) = (decision.owner, decision.template) else {
+            continue;
+        };
+        if seen.contains(&template) {
+            continue;
+        }
+        let witness = proof.witness(class);
+        if proof.classifier.classify(witness.as_bytes()).verdict != Verdict::Ambiguous {
+            continue;
+        }
+        seen.insert(template);
+        let message = format!(
+            "some paths of `{}` of family `{}` are refused as ambiguous: another reading of them has another owner",
+            proof.classifier.template(template),
+            proof
+                .contract
+                .families
+                .get(family.index())
+                .map_or("", |family| &family.name)
+        );
+        let mut finding = Diagnostic::warning(AMBIGUOUS_CLASS, message).with_witness(&witness);
+        if let Some(place) = proof.place(template) {
+            finding = finding.at(place.clone());
+        }
+        if let Ok(Some(disagreement)) = proof.classifier.disagreement(witness.as_bytes()) {
+            finding = finding.with_help(format!(
+                "read as `{}` ({}) it goes to {}",
+                disagreement.path(),
+                disagreement.how(),
+                proof.describe(disagreement.owner)
+            ));
+        }
+        findings.push(finding);
     }
 }
 
