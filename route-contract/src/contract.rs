@@ -1,5 +1,6 @@
 //! The contract: who owns which path, and which profiles there are.
 
+pub mod codes;
 mod digest;
 mod load;
 
@@ -11,6 +12,7 @@ use crate::pattern::Kinds;
 use crate::template::Template;
 
 pub use load::CODES;
+pub use load::file::{ContractFile, ManifestFile};
 
 /// The version of the contract language that this library reads.
 pub const VERSION: u64 = 1;
@@ -154,6 +156,11 @@ pub struct Method(Box<str>);
 impl Method {
     /// What `*` in a manifest stands for.
     pub const ANY: &str = "*";
+
+    /// Any method.
+    pub fn any() -> Self {
+        Self(Self::ANY.into())
+    }
 
     /// A method: an upper-case token of at most 32 characters, or `*`.
     ///

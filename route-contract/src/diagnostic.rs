@@ -6,12 +6,22 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// A file as it was read: the name that is shown, and its text.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Source {
     /// The path as the user gave it, or a name such as `<stdin>`.
     pub name: String,
     /// The whole text.
     pub text: String,
+}
+
+/// Without the text, which may be megabytes and stands behind every place.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("name", &self.name)
+            .field("bytes", &self.text.len())
+            .finish()
+    }
 }
 
 impl Source {

@@ -4,7 +4,7 @@
 //!
 //! 1. [`document`] reads a file strictly: every fault in one run, each as a [`diagnostic`] with its place.
 //! 2. [`template`] and [`pattern`] parse what a path may look like; [`contract`] puts families, profiles and
-//!    their manifests together.
+//!    their manifests together; [`import`] reads what other tools list.
 //! 3. [`automaton`] lays all templates into one automaton, whose states are classes of paths.
 //! 4. [`ownership`] decides who owns a class: the rule of classification, in its one place.
 //! 5. [`proof`] asks every state and compares the answers with the running code: the compiled [`matcher`],
@@ -22,6 +22,7 @@ pub mod contract;
 pub mod diagnostic;
 pub mod diff;
 pub mod document;
+pub mod import;
 pub mod matcher;
 pub mod mutants;
 pub mod ownership;

@@ -1,20 +1,23 @@
 //! Reading a contract and its manifests: all faults of all files in one run.
 
-use std::collections::{BTreeMap, HashMap};
+pub mod file;
+mod profiles;
+
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use toml::Spanned;
 
+use super::codes::{DUPLICATE, LIMIT, TEMPLATE, UNKNOWN_NAME};
 use super::{
-    Contract, EncodedSlash, Family, FamilyId, LocatedTemplate, MAX_FAMILIES, MAX_TEMPLATES, Method, Profile, Role,
-    Route, Serve, VERSION,
+    Contract, EncodedSlash, Family, LocatedTemplate, MAX_FAMILIES, MAX_TEMPLATES, Method, Route, Serve, VERSION,
 };
 use crate::diagnostic::{Diagnostic, Place, Source, did_you_mean};
 use crate::document::{self, Codes};
 use crate::pattern::Kinds;
 use crate::template::{Template, is_name};
+use file::{ContractFile, EncodedSlashValue, FamilyTable, ServeValue};
 
 /// The codes of faults in a contract or a manifest.
 pub const CODES: Codes = Codes {
@@ -25,88 +28,8 @@ pub const CODES: Codes = Codes {
     invalid_value: "RC0105",
 };
 
-/// Two things where one is meant.
-const DUPLICATE: &str = "RC0106";
-/// A template that the grammar cannot say.
-const TEMPLATE: &str = "RC0107";
-/// A name that nothing bears.
-const UNKNOWN_NAME: &str = "RC0108";
-/// Too much of something.
-const LIMIT: &str = "RC0109";
-
 /// Answers the text of a file that the contract names.
 pub type Reader<'r> = dyn Fn(&Path) -> Result<Arc<Source>, Diagnostic> + 'r;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ContractFile {
-    version: Spanned<u64>,
-    #[serde(default)]
-    kinds: BTreeMap<Spanned<String>, Spanned<String>>,
-    family: Vec<Spanned<FamilyTable>>,
-    #[serde(default)]
-    profile: BTreeMap<Spanned<String>, Spanned<ProfileTable>>,
-    #[serde(default)]
-    common: CommonTable,
-    #[serde(default)]
-    retired: Vec<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FamilyTable {
-    name: Spanned<String>,
-    owner: Option<String>,
-    #[serde(default)]
-    serve: ServeValue,
-    claims: Spanned<Vec<Spanned<String>>>,
-    routes: Option<Spanned<Vec<Spanned<String>>>>,
-    encoded_slash: Option<Spanned<EncodedSlashValue>>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum EncodedSlashValue {
-    Admit,
-    Refuse,
-}
-
-#[derive(Clone, Copy, Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-enum ServeValue {
-    #[default]
-    Forward,
-    Never,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ProfileTable {
-    owns: Option<Vec<Spanned<String>>>,
-    aggregate: Option<Spanned<Vec<Spanned<String>>>>,
-    routes: Option<Vec<Spanned<String>>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct CommonTable {
-    #[serde(default)]
-    routes: Vec<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ManifestFile {
-    #[serde(default)]
-    route: Vec<RouteTable>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RouteTable {
-    method: Spanned<String>,
-    path: Spanned<String>,
-}
 
 impl Contract {
     /// Reads a contract file and the manifests it names, which stand relative to it.
@@ -275,136 +198,6 @@ impl Loader {
         families
     }
 
-    fn profiles(
-        &mut self,
-        tables: &BTreeMap<Spanned<String>, Spanned<ProfileTable>>,
-        families: &[Family],
-        folder: &Path,
-        read: &Reader<'_>,
-    ) -> Vec<Profile> {
-        let source = Arc::clone(&self.source);
-        let names: Vec<&str> = tables.keys().map(|name| name.get_ref().as_str()).collect();
-        let mut profiles = Vec::with_capacity(tables.len());
-        for (name, table) in tables {
-            let table = table.get_ref();
-            let place = Place::new(&source, name.span());
-            let name = name.get_ref();
-            if !is_name(name) {
-                self.faults.push(
-                    Diagnostic::error(CODES.invalid_value, format!("`{name}` cannot name a profile")).at(place.clone()),
-                );
-            }
-            let role = match (&table.owns, &table.aggregate) {
-                (Some(_), Some(aggregate)) => {
-                    self.invalid(
-                        aggregate,
-                        format!(
-                            "the profile `{name}` has both `owns` and `aggregate`; an aggregate owns what its parts own"
-                        ),
-                    );
-                    continue;
-                }
-                (None, None) => {
-                    let fault = Diagnostic::error(
-                        CODES.missing_key,
-                        format!("the profile `{name}` has neither `owns` nor `aggregate`"),
-                    );
-                    self.faults.push(fault.at(place));
-                    continue;
-                }
-                (Some(owns), None) => Role::Plain {
-                    owns: self.resolve(
-                        owns,
-                        "family",
-                        |wanted| {
-                            let index = families.iter().position(|family| family.name == wanted)?;
-                            u16::try_from(index).ok().map(FamilyId)
-                        },
-                        &families.iter().map(|family| family.name.as_str()).collect::<Vec<_>>(),
-                    ),
-                },
-                (None, Some(parts)) => {
-                    let resolved = self.resolve(
-                        parts.get_ref(),
-                        "profile",
-                        |wanted| names.iter().position(|name| *name == wanted),
-                        &names,
-                    );
-                    for (part, index) in parts.get_ref().iter().zip(&resolved) {
-                        let is_aggregate = tables
-                            .values()
-                            .nth(*index)
-                            .is_some_and(|table| table.get_ref().aggregate.is_some());
-                        if is_aggregate {
-                            self.invalid(
-                                part,
-                                format!("`{}` is an aggregate itself; list its parts", part.get_ref()),
-                            );
-                        }
-                    }
-                    Role::Aggregate { parts: resolved }
-                }
-            };
-            if matches!(role, Role::Plain { .. }) && table.routes.is_none() {
-                let fault = Diagnostic::error(
-                    CODES.missing_key,
-                    format!("the profile `{name}` names no manifest in `routes`"),
-                );
-                self.faults.push(fault.at(place.clone()));
-            }
-            let routes = table.routes.as_ref().map(|manifests| {
-                let mut routes = Vec::new();
-                for manifest in manifests {
-                    self.manifest(manifest, folder, read, &mut routes);
-                }
-                self.distinct_routes(&routes);
-                routes
-            });
-            profiles.push(Profile {
-                name: name.clone(),
-                role,
-                routes,
-                place,
-            });
-        }
-        profiles
-    }
-
-    fn manifest(&mut self, name: &Spanned<String>, folder: &Path, read: &Reader<'_>, routes: &mut Vec<Route>) {
-        let source = match read(&folder.join(name.get_ref())) {
-            Ok(source) => source,
-            Err(fault) => {
-                let named = Place::new(&self.source, name.span());
-                self.faults
-                    .push(if fault.place.is_none() { fault.at(named) } else { fault });
-                return;
-            }
-        };
-        let file: ManifestFile = match document::load(&source, &CODES) {
-            Ok(file) => file,
-            Err(faults) => {
-                self.faults.extend(faults);
-                return;
-            }
-        };
-        for route in file.route {
-            let method = Method::parse(route.method.get_ref());
-            if let Err(why) = &method {
-                let place = Place::new(&source, route.method.span());
-                self.faults
-                    .push(Diagnostic::error(CODES.invalid_value, why.clone()).at(place));
-            }
-            let located = self.template(&route.path, &source);
-            if let (Ok(method), Some(located)) = (method, located) {
-                routes.push(Route {
-                    method,
-                    template: located.template,
-                    place: located.place,
-                });
-            }
-        }
-    }
-
     fn templates(&mut self, texts: &[Spanned<String>], source: &Arc<Source>) -> Vec<LocatedTemplate> {
         texts.iter().filter_map(|text| self.template(text, source)).collect()
     }
@@ -488,25 +281,6 @@ impl Loader {
                 }
                 std::collections::hash_map::Entry::Vacant(free) => {
                     free.insert(located);
-                }
-            }
-        }
-    }
-
-    fn distinct_routes(&mut self, routes: &[Route]) {
-        let mut seen: HashMap<(&Method, String), &Route> = HashMap::new();
-        for route in routes {
-            match seen.entry((&route.method, route.template.shape(true))) {
-                std::collections::hash_map::Entry::Occupied(first) => {
-                    let first = first.get().place.clone();
-                    let message = format!(
-                        "`{} {}` is registered twice by one profile",
-                        route.method, route.template
-                    );
-                    self.duplicate(message, route.place.clone(), first);
-                }
-                std::collections::hash_map::Entry::Vacant(free) => {
-                    free.insert(route);
                 }
             }
         }
