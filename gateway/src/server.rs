@@ -25,7 +25,7 @@ use crate::proxy::door::PublicDoor;
 use crate::proxy::{Generation, Proxy};
 use crate::readiness::{Board, Probes};
 use crate::telemetry::metrics::Metrics;
-use crate::upstream;
+use crate::upstream::{self, Upstreams};
 
 /// Unused connections to upstreams that are kept, over all families and endpoints. Pingora's pool is one list for all,
 /// so it is made larger than any family needs: the families' own time limits empty it.
@@ -122,13 +122,14 @@ impl Server {
         let config = &loaded.config;
         let metrics = Metrics::new().map_err(|error| setup("the metrics", &error))?;
         let metrics = Arc::new(metrics);
-        let board = Arc::new(Board::new(&contract, config));
+        let upstreams = Arc::new(Upstreams::new(&contract, config));
+        let board = Arc::new(Board::new(upstreams.clone()));
         let public_listener = bind(config.listen.public).await?;
         let admin_listener = bind(config.listen.admin).await?;
-        let probes = Probes::start(&board, &contract, config).map_err(|error| setup("the probes", &error))?;
-        let generation = Generation::new(contract, classifier, config, &metrics);
+        let probes = Probes::start(&upstreams).map_err(|error| setup("the probes", &error))?;
+        let generation = Generation::new(contract, classifier, upstreams.clone(), config, &metrics);
         metrics.set_contract(generation.digest());
-        upstream::resolve::start(&generation.upstreams);
+        upstream::resolve::start(&upstreams);
 
         let generation = Arc::new(ArcSwap::from_pointee(generation));
         let state = State {
@@ -293,5 +294,6 @@ fn public_limits(config: &Config) -> listen::Limits {
         head_timeout: limits.head_timeout.get(),
         idle_timeout: limits.idle_timeout.get(),
         stall_timeout: limits.client_timeout.get(),
+        min_rate: limits.min_rate.bytes(),
     }
 }

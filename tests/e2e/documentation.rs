@@ -49,7 +49,10 @@ fn every_key_of_the_configuration_is_documented_with_its_default() {
         let key = match table.strip_prefix("upstream.") {
             // Every family's table has the same keys; the others of this deployment are not at their defaults.
             Some(family) if !family.starts_with("central") => continue,
-            Some(family) => format!("{}{key}", if family.ends_with(".ready") { "ready." } else { "" }),
+            Some(family) => match family.strip_prefix("central.") {
+                Some(inner) => format!("{inner}.{key}"),
+                None => key.to_owned(),
+            },
             None if table.is_empty() => key.to_owned(),
             None => format!("{table}.{key}"),
         };

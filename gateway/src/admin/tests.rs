@@ -16,6 +16,7 @@ use crate::proxy::Generation;
 use crate::readiness::Board;
 use crate::server::State;
 use crate::telemetry::metrics::Metrics;
+use crate::upstream::Upstreams;
 use route_contract::classify::Classifier;
 use route_contract::diagnostic::Source;
 
@@ -26,16 +27,17 @@ const CONTRACT: &str = "version = 1\n\
 fn state() -> State {
     let contract = Contract::load_with(Path::new("c"), &|_| Ok(Source::new("c", CONTRACT))).unwrap();
     let config = "contract = \"c\"\n[listen]\npublic = \"127.0.0.1:0\"\n[upstream.workspace]\nurl = \
-                  \"http://inner-host:8443\"\nready = false\n";
+                  \"http://10.11.12.13:8443\"\nready = false\n";
     let config = load_source(&Source::new("g", config), Path::new(""), &|_| None)
         .unwrap()
         .config;
     let metrics = Metrics::new().unwrap();
     let classifier = Classifier::new(&contract).unwrap();
+    let upstreams = Arc::new(Upstreams::new(&contract, &config));
     State {
-        board: Arc::new(Board::new(&contract, &config)),
+        board: Arc::new(Board::new(upstreams.clone())),
         generation: Arc::new(ArcSwap::from_pointee(Generation::new(
-            contract, classifier, &config, &metrics,
+            contract, classifier, upstreams, &config, &metrics,
         ))),
         metrics: Arc::new(metrics),
     }
@@ -96,7 +98,7 @@ async fn the_pages_are_served_read_only() {
     assert_eq!(status, 200);
     assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
     assert!(
-        text.contains(r#"family="workspace""#) && !text.contains("inner-host"),
+        text.contains(r#"family="workspace""#) && !text.contains("10.11.12.13"),
         "{text}"
     );
     for target in [

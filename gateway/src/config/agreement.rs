@@ -7,12 +7,14 @@ use route_contract::diagnostic::{Diagnostic, did_you_mean};
 use route_contract::ownership::Owner;
 
 use super::{Loaded, codes};
+use crate::upstream::Keys;
 
 /// Finds where a configuration and its contract disagree.
 pub fn agree(loaded: &Loaded, contract: &Contract, classifier: &Classifier) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     upstream_for_each_family(loaded, contract, &mut found);
     no_upstream_beside(loaded, contract, &mut found);
+    affinities_can_be_found(loaded, contract, classifier, &mut found);
     public_readiness_is_unclaimed(loaded, contract, classifier, &mut found);
     found
 }
@@ -70,6 +72,28 @@ fn no_upstream_beside(loaded: &Loaded, contract: &Contract, found: &mut Vec<Diag
                     None => fault.with_help(format!("the contract forwards {}", names.join(", "))),
                 });
             }
+        }
+    }
+}
+
+fn affinities_can_be_found(loaded: &Loaded, contract: &Contract, classifier: &Classifier, found: &mut Vec<Diagnostic>) {
+    for (id, family) in contract.family_ids() {
+        let name = &family.name;
+        let affinity = loaded
+            .config
+            .upstream
+            .get(name)
+            .and_then(|table| table.affinity.as_ref());
+        if Keys::new(affinity, id, classifier).are_impossible() {
+            found.push(
+                Diagnostic::error(
+                    codes::AFFINITY_PARAMETER,
+                    format!("no claim and no route of `{name}` has the parameter of its affinity"),
+                )
+                .at(loaded.place(&["upstream", name, "affinity"]))
+                .with_related("the family", family.place.clone())
+                .with_help("name a parameter as it stands in the contract, without its braces and kind"),
+            );
         }
     }
 }
@@ -167,6 +191,25 @@ mod tests {
                 "GW0203 g.toml:8:11: the contract has no family `workspaces`",
             ]
         );
+    }
+
+    #[test]
+    fn an_affinity_is_a_parameter_that_the_familys_paths_have() {
+        for (affinity, code) in [
+            ("param:domain", ""),
+            ("header:x-domain", ""),
+            (
+                "param:workspace",
+                "GW0221 g.toml:6:12: no claim and no route of `extension`",
+            ),
+        ] {
+            let found = findings(&format!(
+                "[upstream.extension]\nurl = \"http://h\"\naffinity = \"{affinity}\"\n[upstream.workspace]\nurl = \
+                 \"http://h\"\n"
+            ));
+            assert_eq!(found.len(), usize::from(!code.is_empty()), "{affinity}: {found:?}");
+            assert!(found.iter().all(|found| found.starts_with(code)), "{found:?}");
+        }
     }
 
     #[test]

@@ -44,6 +44,15 @@ pub const NOTHING_FORWARDED: &str = "GW0211";
 /// The certificates of trusted authorities cannot be loaded, or there are none for an upstream with TLS.
 pub const CERTIFICATES: &str = "GW0212";
 
+/// Both `url` and `urls`, or one URL twice.
+pub const URL_TWICE: &str = "GW0220";
+/// An affinity by a parameter that none of the family's paths has.
+pub const AFFINITY_PARAMETER: &str = "GW0221";
+/// More endpoints must be ready than there can be.
+pub const READY_MIN: &str = "GW0222";
+/// A time that another one never lets pass (a warning).
+pub const TIME_NEVER_REACHED: &str = "GW0223";
+
 /// Each code with what it says.
 pub const TABLE: &[(&str, &str)] = &[
     (
@@ -110,6 +119,19 @@ pub const TABLE: &[(&str, &str)] = &[
     (
         CERTIFICATES,
         "The certificates of trusted authorities cannot be loaded, or an upstream has TLS and there are none.",
+    ),
+    (
+        URL_TWICE,
+        "An `[upstream.NAME]` table has both `url` and `urls`, or names one URL twice.",
+    ),
+    (
+        AFFINITY_PARAMETER,
+        "A family's affinity is a parameter that none of its claims and routes has.",
+    ),
+    (READY_MIN, "More endpoints must be ready than a family's URLs can have."),
+    (
+        TIME_NEVER_REACHED,
+        "A time limit of a family is never reached, as its total time is over before (a warning).",
     ),
 ];
 

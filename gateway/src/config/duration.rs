@@ -38,6 +38,19 @@ impl Duration {
         }
     }
 
+    /// A whole number of milliseconds; for constants. Held to the range 1 to 86,400,000.
+    pub const fn milliseconds(milliseconds: u64) -> Self {
+        Self {
+            milliseconds: if milliseconds == 0 {
+                1
+            } else if milliseconds > Self::MAX.milliseconds {
+                Self::MAX.milliseconds
+            } else {
+                milliseconds
+            },
+        }
+    }
+
     /// The time in the standard library's type.
     pub const fn get(self) -> std::time::Duration {
         std::time::Duration::from_millis(self.milliseconds)

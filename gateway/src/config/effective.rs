@@ -223,7 +223,7 @@ mod tests {
         for line in [
             "contract = \"contract.toml\"  # g.toml:1\n# threads is not set  # default\n\n[listen]\n",
             "public = \"127.0.0.1:8080\"  # g.toml:3, ${ADDR}\nadmin = \"127.0.0.1:9901\"  # default\n",
-            "\n[upstream.a]\nurl = \"http://inner\"  # g.toml:5, ${URL}\nenabled = true  # default\n",
+            "\n[upstream.a]\nurl = \"http://inner\"  # g.toml:5, ${URL}\nurls = []  # default\n",
             "\n[upstream.a.ready]\npath = \"/r\"  # g.toml:6\ninterval = \"2s\"  # default\n",
             "\n[upstream.\"b.c\"]\nurl = \"http://h\"  # g.toml:8\n",
             "ready = false  # g.toml:9\n",

@@ -4,6 +4,7 @@
 //! that are valid from then on. [`load()`] reads a file into them and [`check()`] finds what is wrong between
 //! them and with the contract; [`effective`] shows the result with every default and origin.
 
+mod affinity;
 mod agreement;
 mod check;
 mod codes;
@@ -15,9 +16,13 @@ mod load;
 mod mask;
 mod places;
 mod readiness;
+mod share;
 mod size;
+mod status;
 mod trust;
+mod upstream;
 mod variables;
+mod withheld;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,6 +32,7 @@ use std::path::PathBuf;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+pub use affinity::{Affinity, AffinityError};
 pub use agreement::agree;
 pub use check::check;
 pub use codes::{DOCUMENT, TABLE};
@@ -35,8 +41,12 @@ pub use duration::{Duration, DurationError};
 pub use endpoint::{Host, UpstreamUrl, UpstreamUrlError};
 pub use load::{Loaded, load, load_source};
 pub use readiness::{Probe, Ready};
+pub use share::{Share, ShareError};
 pub use size::{Size, SizeError};
+pub use status::{Statuses, StatusesError};
+pub use upstream::{Balance, Ejection, Upstream};
 pub use variables::Environment;
+pub use withheld::{WithheldHeader, WithheldHeaderError};
 
 /// The whole file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -113,6 +123,8 @@ pub struct Forwarded {
 pub struct Limits {
     /// Open connections on the public listener; more wait in the kernel's queue. 1 to 1,000,000.
     pub connections: usize,
+    /// Requests in flight over all families; more is 503 `overloaded`. 1 to 1,000,000.
+    pub in_flight: usize,
     /// Bytes of a request target (path and query); more is 414. Up to 60 KiB.
     pub target: Size,
     /// Bytes of a request head; more is 431. Up to 1 MiB.
@@ -127,6 +139,9 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Silence of a client while it sends a body or takes an answer; then 408, or the connection is closed.
     pub client_timeout: Duration,
+    /// Bytes a second that a client sends or takes on average while the gateway waits for it; slower for as long as
+    /// `client_timeout` is 408, or the connection is closed. `0B` means that any rate is allowed.
+    pub min_rate: Size,
     /// Silence of either side of a WebSocket; then it is closed. Longer than the pings' interval.
     pub tunnel_timeout: Duration,
 }
@@ -135,6 +150,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            in_flight: 20_000,
             target: Size::kibibytes(16),
             head: Size::kibibytes(64),
             headers: 100,
@@ -142,6 +158,7 @@ impl Default for Limits {
             head_timeout: Duration::seconds(10),
             idle_timeout: Duration::seconds(60),
             client_timeout: Duration::seconds(30),
+            min_rate: Size::bytes_of(500),
             tunnel_timeout: Duration::seconds(600),
         }
     }
@@ -180,52 +197,4 @@ pub enum Level {
     Debug,
     /// All there is.
     Trace,
-}
-
-/// How one family is served.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Upstream {
-    /// `http://host:port`, without path, query or credentials.
-    pub url: UpstreamUrl,
-    /// False switches the family off: its paths stay its own and are answered 503 `unavailable`.
-    #[serde(default = "yes")]
-    pub enabled: bool,
-    /// Whether the overall verdict of `/readyz` waits for this family.
-    #[serde(default = "yes")]
-    pub required: bool,
-    /// The readiness probe: a path, a table, or `false` for none (ready until connections fail).
-    #[serde(default)]
-    pub ready: Ready,
-    /// To connect to the upstream; then 502.
-    #[serde(default = "Upstream::default_connect_timeout")]
-    pub connect_timeout: Duration,
-    /// Silence of the upstream before its answer begins and between parts of it; then 504.
-    #[serde(default = "Upstream::default_response_timeout")]
-    pub response_timeout: Duration,
-    /// How long an unused connection is kept; shorter than the upstream's own.
-    #[serde(default = "Upstream::default_idle_timeout")]
-    pub idle_timeout: Duration,
-    /// Requests in flight to this family; more is 503 `overloaded`. 1 to 1,000,000.
-    #[serde(default = "Upstream::default_in_flight")]
-    pub in_flight: usize,
-}
-
-impl Upstream {
-    fn default_connect_timeout() -> Duration {
-        Duration::seconds(5)
-    }
-    fn default_response_timeout() -> Duration {
-        Duration::seconds(60)
-    }
-    fn default_idle_timeout() -> Duration {
-        Duration::seconds(30)
-    }
-    fn default_in_flight() -> usize {
-        1024
-    }
-}
-
-fn yes() -> bool {
-    true
 }

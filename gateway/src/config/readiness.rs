@@ -6,7 +6,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error as DeError, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use super::Duration;
+use super::{Duration, Statuses};
 
 /// Whether and how one family's upstream is probed.
 ///
@@ -44,6 +44,9 @@ pub struct Probe {
     /// Failures in a row that make it not ready. 1 to 100.
     #[serde(default = "Probe::default_fall")]
     pub fall: u32,
+    /// The final statuses that are a success; a redirect is never followed.
+    #[serde(default = "Probe::default_status")]
+    pub status: Statuses,
 }
 
 impl Probe {
@@ -58,6 +61,7 @@ impl Probe {
             timeout: Self::default_timeout(),
             rise: Self::default_rise(),
             fall: Self::default_fall(),
+            status: Self::default_status(),
         }
     }
 
@@ -72,6 +76,9 @@ impl Probe {
     }
     fn default_fall() -> u32 {
         3
+    }
+    fn default_status() -> Statuses {
+        Statuses::SUCCESSFUL
     }
 }
 

@@ -23,6 +23,11 @@ impl Size {
     /// The largest size that is accepted: 1 TiB.
     pub const MAX: Self = Self { bytes: 1 << 40 };
 
+    /// For constants: a number of bytes, held to [`Size::MAX`].
+    pub const fn bytes_of(number: u64) -> Self {
+        Self::held(number)
+    }
+
     /// For constants: a number of KiB, held to [`Size::MAX`].
     pub const fn kibibytes(number: u64) -> Self {
         Self::held(number.saturating_mul(1 << 10))

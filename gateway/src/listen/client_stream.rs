@@ -5,10 +5,9 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use pingora::protocols::raw_connect::ProxyDigest;
@@ -19,6 +18,7 @@ use pingora::protocols::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::Connection;
+use super::deadlines::Times;
 
 /// Where a lent connection comes back to.
 #[derive(Clone, Debug, Default)]
@@ -38,8 +38,8 @@ pub struct ClientStream {
     home: Home,
     tunnel: AtomicBool,
     noted: AtomicBool,
-    /// Milliseconds; 0 for no limit.
-    answer_limit: AtomicU64,
+    /// Set from hooks that hold the stream by reference alone; never contended.
+    times: Mutex<Times>,
     /// Whether nothing is written before the request is noted.
     holds_back: bool,
 }
@@ -51,7 +51,7 @@ impl ClientStream {
             home: home.clone(),
             tunnel: AtomicBool::new(false),
             noted: AtomicBool::new(false),
-            answer_limit: AtomicU64::new(0),
+            times: Mutex::default(),
             holds_back,
         }
     }
@@ -71,11 +71,10 @@ impl ClientStream {
         self.noted.store(true, Ordering::Release);
     }
 
-    /// How long the answer may take to begin once the request is whole; none once it has begun. Afterwards reads fail
-    /// and the connection's [fault](Connection::fault) says why.
-    pub fn limit_answer(&self, limit: Option<Duration>) {
-        let limit = limit.map_or(0, |limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1));
-        self.answer_limit.store(limit, Ordering::Release);
+    /// How long the request may take from now on. When a time is up reads fail, and the connection's
+    /// [fault](Connection::fault) says why.
+    pub fn set_times(&self, times: Times) {
+        *self.times.lock().unwrap_or_else(PoisonError::into_inner) = times;
     }
 
     /// From the next read on, bytes are those of an upgraded protocol: to be called once the answer is 101.
@@ -106,8 +105,7 @@ impl AsyncRead for ClientStream {
         if *this.tunnel.get_mut() {
             connection.begin_tunnel();
         }
-        let limit = *this.answer_limit.get_mut();
-        connection.set_answer_limit((limit > 0).then(|| Duration::from_millis(limit)));
+        connection.set_times(*this.times.get_mut().unwrap_or_else(PoisonError::into_inner));
         connection.poll_read_request(context, buffer)
     }
 }

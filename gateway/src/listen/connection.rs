@@ -15,11 +15,13 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use http::HeaderValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 use super::chunked::Chunks;
+use super::deadlines::{Deadlines, Times};
 use super::head::{BodyLength, Head};
 use super::output::Output;
+use super::pace::Pace;
 
 /// What carries a connection's bytes: a TCP socket, or TLS on one.
 pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug + 'static {}
@@ -58,8 +60,10 @@ enum Stage {
 pub enum RequestFault {
     /// The body broke the chunked coding.
     Coding,
-    /// The request is whole, and no answer to it has begun within the limit.
+    /// The request is whole, and its time is up.
     Unanswered,
+    /// The request is not whole, and its time is up or its client is too slow.
+    Slow,
 }
 
 /// One client connection.
@@ -79,23 +83,24 @@ pub struct Connection {
     given: usize,
     stage: Stage,
     fault: Option<RequestFault>,
-    answer_limit: Option<Duration>,
-    /// Kept from request to request: moving a timer costs less than making one.
-    answer_timer: Option<Pin<Box<Sleep>>>,
-    answer_timer_runs: bool,
+    deadlines: Deadlines,
+    /// How slowly a body may come.
+    pace: Pace,
     noted: bool,
     peer_value: OnceLock<HeaderValue>,
     output: Output,
 }
 
 impl Connection {
-    /// A connection just accepted. A client that takes nothing for `stall_limit` is given up.
+    /// A connection just accepted. A client that sends or takes nothing for `stall_limit` while it is waited for, or less
+    /// than `min_rate` bytes a second for longer, is given up.
     pub fn new(
         transport: Box<dyn Transport>,
         peer: SocketAddr,
         local: SocketAddr,
         descriptor: i32,
         stall_limit: Duration,
+        min_rate: u64,
     ) -> Self {
         let accepted = Instant::now();
         Self {
@@ -110,12 +115,11 @@ impl Connection {
             given: 0,
             stage: Stage::Waiting,
             fault: None,
-            answer_limit: None,
-            answer_timer: None,
-            answer_timer_runs: false,
+            deadlines: Deadlines::new(accepted),
+            pace: Pace::new(stall_limit, min_rate),
             noted: false,
             peer_value: OnceLock::new(),
-            output: Output::new(stall_limit),
+            output: Output::new(stall_limit, min_rate),
         }
     }
 
@@ -155,10 +159,10 @@ impl Connection {
         self.fault
     }
 
-    /// How long the answer may take to begin once the request is whole. Whoever waits for the client in the meantime
-    /// gets an error then, which ends the wait for an upstream that sends its head byte by byte.
-    pub(super) fn set_answer_limit(&mut self, limit: Option<Duration>) {
-        self.answer_limit = limit;
+    /// The times of the present request. Whoever waits for the client when one is up gets an error, which ends the wait
+    /// for an upstream that is silent or sends byte by byte.
+    pub(super) fn set_times(&mut self, times: Times) {
+        self.deadlines.set(times);
     }
 
     /// The client's address without its port, as a header's value; made once for a connection.
@@ -208,7 +212,8 @@ impl Connection {
         self.head = Some(head);
         self.given = 0;
         self.fault = None;
-        self.answer_timer_runs = false;
+        self.deadlines.begin(self.began);
+        self.pace.reset();
         self.stage = Stage::Head;
     }
 
@@ -280,9 +285,17 @@ impl Connection {
                 }
                 Poll::Ready(Ok(()))
             }
-            Stage::Exactly(_) | Stage::Chunked(_) => self.poll_read_body(context, buffer),
+            Stage::Exactly(_) | Stage::Chunked(_) => {
+                if self.deadlines.poll(context, false).is_ready() {
+                    return self.time_is_up(RequestFault::Slow);
+                }
+                self.poll_read_body(context, buffer)
+            }
             Stage::Complete => self.poll_read_ahead(context),
             Stage::Tunnel => {
+                if self.deadlines.poll(context, true).is_ready() {
+                    return self.time_is_up(RequestFault::Unanswered);
+                }
                 let part = self.input.get(self.given..).unwrap_or_default();
                 if part.is_empty() {
                     return self.poll_transport(context, buffer);
@@ -304,7 +317,12 @@ impl Connection {
             let part = waiting.get(..buffer.remaining()).unwrap_or(waiting);
             buffer.put_slice(part);
         } else {
-            ready!(self.poll_transport(context, buffer))?;
+            let read = self.poll_transport(context, buffer);
+            if read.is_pending() && !self.deadlines.is_answering() && self.pace.poll_wait(context).is_ready() {
+                return self.time_is_up(RequestFault::Slow);
+            }
+            ready!(read)?;
+            self.pace.progress(buffer.filled().len() - before);
         }
         let fresh = buffer.filled().get(before..).unwrap_or_default();
         let Ok(taken) = follow(&mut self.stage, fresh) else {
@@ -323,9 +341,8 @@ impl Connection {
     /// The request is complete, but its reader still wants to know whether the client is there. What a client sends
     /// ahead waits for its turn.
     fn poll_read_ahead(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.poll_answer_timer(context).is_ready() {
-            self.fault = Some(RequestFault::Unanswered);
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        if self.deadlines.poll(context, true).is_ready() {
+            return self.time_is_up(RequestFault::Unanswered);
         }
         if self.input.len() > self.given {
             return self.pending(context);
@@ -340,18 +357,9 @@ impl Connection {
         self.pending(context)
     }
 
-    fn poll_answer_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Some(limit) = self.answer_limit else {
-            return Poll::Pending;
-        };
-        let timer = self
-            .answer_timer
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        if !self.answer_timer_runs {
-            self.answer_timer_runs = true;
-            timer.as_mut().reset(Instant::now() + limit);
-        }
-        timer.as_mut().poll(context)
+    fn time_is_up(&mut self, fault: RequestFault) -> Poll<io::Result<()>> {
+        self.fault = Some(fault);
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
     fn poll_transport(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -372,7 +380,13 @@ impl Connection {
 
     /// Takes bytes of an answer, see `Output::poll_write`.
     pub fn poll_write_answer(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.output.poll_write(&mut *self.transport, context, bytes)
+        let written = self.output.poll_write(&mut *self.transport, context, bytes);
+        if written.is_ready() {
+            self.deadlines.moved();
+        } else if self.deadlines.poll(context, true).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        written
     }
 
     /// Sends what was gathered.

@@ -12,8 +12,10 @@
 pub mod chunked;
 pub mod client_stream;
 pub mod connection;
+mod deadlines;
 pub mod head;
 mod output;
+mod pace;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,7 @@ use tokio::sync::Semaphore;
 
 pub use client_stream::ClientStream;
 pub use connection::{Connection, RequestFault};
+pub use deadlines::Times;
 pub use head::{HeadFault, HeadLimits};
 
 /// What clients of one listener may hold and how long they may take.
@@ -45,8 +48,10 @@ pub struct Limits {
     pub head_timeout: Duration,
     /// Silence between two requests.
     pub idle_timeout: Duration,
-    /// Silence of a client that is being sent an answer.
+    /// Silence of a client that is waited for within a request.
     pub stall_timeout: Duration,
+    /// Bytes a second that such a client sends or takes on average; 0 for any.
+    pub min_rate: u64,
 }
 
 impl Default for Limits {
@@ -62,6 +67,7 @@ impl Default for Limits {
             head_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
             stall_timeout: Duration::from_secs(30),
+            min_rate: 0,
         }
     }
 }
@@ -151,7 +157,14 @@ impl Listener {
             let _set = socket.set_nodelay(true);
             let local = socket.local_addr().unwrap_or(self.address);
             let descriptor = socket.as_raw_fd();
-            let connection = Connection::new(Box::new(socket), peer, local, descriptor, limits.stall_timeout);
+            let connection = Connection::new(
+                Box::new(socket),
+                peer,
+                local,
+                descriptor,
+                limits.stall_timeout,
+                limits.min_rate,
+            );
             let (app, door, shutdown) = (app.clone(), door.clone(), shutdown.clone());
             tokio::spawn(async move {
                 let _open = Open::new(&*door);

@@ -5,10 +5,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
-use tokio::time::Sleep;
-
 use super::connection::Transport;
+use super::pace::Pace;
+use bytes::{Buf, BytesMut};
 
 /// Answers smaller than this leave in one write with their head.
 const ROOM: usize = 8 * 1024;
@@ -17,17 +16,15 @@ const ROOM: usize = 8 * 1024;
 #[derive(Debug)]
 pub(super) struct Output {
     gathered: BytesMut,
-    stall_limit: Duration,
-    stall: Option<Pin<Box<Sleep>>>,
+    pace: Pace,
 }
 
 impl Output {
-    /// A client that takes nothing for `stall_limit` is given up.
-    pub fn new(stall_limit: Duration) -> Self {
+    /// A client that takes nothing for `stall_limit`, or less than `min_rate` bytes a second for longer, is given up.
+    pub fn new(stall_limit: Duration, min_rate: u64) -> Self {
         Self {
             gathered: BytesMut::new(),
-            stall_limit,
-            stall: None,
+            pace: Pace::new(stall_limit, min_rate),
         }
     }
 
@@ -75,15 +72,17 @@ impl Output {
         Poll::Ready(Ok(()))
     }
 
-    /// Gives up a client that has taken nothing for the stall limit. The timer exists only while a write waits.
-    fn poll_progress<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.stall = None;
+    /// Gives up a client that is too slow.
+    fn poll_progress(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(result) = &written {
+            self.pace.progress(result.as_ref().copied().unwrap_or(0));
             return written;
         }
-        let limit = self.stall_limit;
-        let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        ready!(stall.as_mut().poll(context));
+        ready!(self.pace.poll_wait(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -96,7 +95,7 @@ mod tests {
     #[tokio::test]
     async fn small_pieces_leave_together_and_a_client_that_takes_nothing_is_given_up() {
         let (mut near, far) = tokio::io::duplex(64);
-        let mut output = Output::new(Duration::from_millis(50));
+        let mut output = Output::new(Duration::from_millis(50), 1);
         for _ in 0..8 {
             let written = poll_fn(|context| output.poll_write(&mut near, context, b"0123456789"))
                 .await

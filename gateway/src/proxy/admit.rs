@@ -8,12 +8,17 @@ use crate::listen::head::BodyLength;
 use crate::readiness::Board;
 use crate::upstream::Place;
 
-/// Takes a place among the family's requests in flight.
+/// Takes a place among the family's requests in flight, and waits for one where the family has a queue.
 ///
 /// # Errors
 /// [`Refusal::BodyTooLarge`] for a length over the limit; [`Refusal::Unavailable`] for a family that is switched off or
 /// has no ready endpoint; [`Refusal::Overloaded`] when all places are taken.
-pub fn admit(generation: &Generation, board: &Board, family: FamilyId, body: BodyLength) -> Result<Place, Refusal> {
+pub async fn admit(
+    generation: &Generation,
+    board: &Board,
+    family: FamilyId,
+    body: BodyLength,
+) -> Result<Place, Refusal> {
     let upstream = generation.upstreams.of(family).ok_or(Refusal::Unavailable)?;
     if !upstream.is_enabled() {
         return Err(Refusal::Unavailable);
@@ -26,8 +31,8 @@ pub fn admit(generation: &Generation, board: &Board, family: FamilyId, body: Bod
     if is_too_large {
         return Err(Refusal::BodyTooLarge);
     }
-    if !board.serves(family) || upstream.attempts() == 0 {
+    if !board.serves(family) {
         return Err(Refusal::Unavailable);
     }
-    upstream.admit().ok_or(Refusal::Overloaded)
+    upstream.admit().await.ok_or(Refusal::Overloaded)
 }

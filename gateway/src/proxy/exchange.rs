@@ -36,6 +36,8 @@ pub struct Exchange {
     pub target: Option<Bytes>,
     /// Whether a WebSocket is asked for.
     pub websocket: bool,
+    /// The hash of what keeps the request with others on one endpoint.
+    pub key: Option<u64>,
     /// Attempts to reach an upstream.
     pub attempts: Attempts,
     /// Bytes of the body that were sent on in the present attempt.
@@ -63,6 +65,7 @@ impl Exchange {
             place: None,
             target: None,
             websocket: false,
+            key: None,
             attempts: Attempts::default(),
             body_bytes: 0,
             refusal: None,

@@ -12,11 +12,16 @@ pub fn refusal(error: &Error, fault: Option<RequestFault>) -> Option<Refusal> {
     if let ErrorType::HTTPStatus(413) = error.etype {
         return Some(Refusal::BodyTooLarge);
     }
+    if let ErrorType::HTTPStatus(503) = error.etype {
+        return Some(Refusal::Unavailable);
+    }
     match error.esource() {
         ErrorSource::Downstream => match (&error.etype, fault) {
             (ErrorType::ReadError, Some(RequestFault::Coding)) => Some(Refusal::InvalidRequest),
             (ErrorType::ReadError, Some(RequestFault::Unanswered)) => Some(Refusal::UpstreamTimeout),
-            (ErrorType::ReadTimedout, _) => Some(Refusal::RequestTimeout),
+            (ErrorType::ReadError, Some(RequestFault::Slow)) | (ErrorType::ReadTimedout, _) => {
+                Some(Refusal::RequestTimeout)
+            }
             (ErrorType::InvalidHTTPHeader, _) => Some(Refusal::InvalidRequest),
             _ => None,
         },
@@ -81,9 +86,16 @@ mod tests {
                 Some(RequestFault::Unanswered),
                 Some(Refusal::UpstreamTimeout),
             ),
+            (
+                Downstream,
+                ErrorType::ReadError,
+                Some(RequestFault::Slow),
+                Some(Refusal::RequestTimeout),
+            ),
             (Downstream, ErrorType::ConnectionClosed, None, None),
             (Downstream, ErrorType::WriteError, None, None),
             (Internal, ErrorType::HTTPStatus(413), None, Some(Refusal::BodyTooLarge)),
+            (Internal, ErrorType::HTTPStatus(503), None, Some(Refusal::Unavailable)),
             (Internal, ErrorType::InternalError, None, Some(Refusal::Internal)),
         ] {
             assert_eq!(

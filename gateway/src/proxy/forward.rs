@@ -8,6 +8,7 @@ use pingora::http::RequestHeader;
 
 use super::hop_by_hop;
 use super::request_id::{self, RequestId};
+use crate::config::WithheldHeader;
 
 const X_FORWARDED_FOR: &str = "X-Forwarded-For";
 const X_FORWARDED_PROTO: &str = "X-Forwarded-Proto";
@@ -37,7 +38,8 @@ pub fn wants_websocket(request: &RequestHeader) -> bool {
         && hop_by_hop::lists(&request.headers, "upgrade")
 }
 
-/// Turns the client's head into the upstream's. `target` replaces the target where the client sent another form of it.
+/// Turns the client's head into the upstream's. `target` replaces the target where the client sent another form of it;
+/// `passed` are the withheld fields that the upstream has asked for.
 ///
 /// # Errors
 /// Pingora's, for a value that is no header value or a target that is no URI; the values here are checked before.
@@ -47,6 +49,7 @@ pub fn rewrite(
     origin: &Origin,
     id: &RequestId,
     websocket: bool,
+    passed: &[WithheldHeader],
 ) -> pingora::Result<()> {
     if let Some(target) = target {
         request.set_raw_path(target)?;
@@ -56,7 +59,7 @@ pub fn rewrite(
     let ending: Vec<HeaderName> = request
         .headers
         .keys()
-        .filter(|name| ends_here(name.as_str()))
+        .filter(|name| ends_here(name.as_str(), passed))
         .cloned()
         .collect();
     for name in listed {
@@ -109,53 +112,21 @@ fn keep_last_or_write(
     }
 }
 
-/// Fields that never reach an upstream as the client sent them.
-fn ends_here(name: &str) -> bool {
+/// Fields that never reach an upstream as the client sent them, but for those that it has asked for.
+fn ends_here(name: &str, passed: &[WithheldHeader]) -> bool {
     if name.contains('_') {
         // Upstreams behind CGI-like interfaces cannot tell `X_Forwarded_For` from `X-Forwarded-For`.
         let dashed = name.replace('_', "-");
         return hop_by_hop::is_hop_by_hop(&dashed)
-            || misleads(&dashed)
+            || WithheldHeader::is_withheld(&dashed)
             || dashed.starts_with("x-forwarded-")
             || matches!(
                 dashed.as_str(),
                 "x-request-id" | "content-length" | "transfer-encoding" | "host"
             );
     }
-    hop_by_hop::is_hop_by_hop(name) || misleads(name)
-}
-
-/// Fields that some frameworks take for the path, the method or the client.
-fn misleads(name: &str) -> bool {
-    match name.strip_prefix("x-forwarded-") {
-        Some(rest) => !matches!(rest, "for" | "proto" | "host"),
-        None => matches!(
-            name,
-            "client-ip"
-                | "forwarded"
-                | "front-end-https"
-                | "true-client-ip"
-                | "x-client-ip"
-                | "x-cluster-client-ip"
-                | "x-envoy-original-path"
-                | "x-forwarded"
-                | "x-host"
-                | "x-http-host-override"
-                | "x-http-method"
-                | "x-http-method-override"
-                | "x-method-override"
-                | "x-original-forwarded-for"
-                | "x-original-host"
-                | "x-original-method"
-                | "x-original-path"
-                | "x-original-uri"
-                | "x-original-url"
-                | "x-real-ip"
-                | "x-rewrite-uri"
-                | "x-rewrite-url"
-                | "x-url-scheme"
-        ),
-    }
+    hop_by_hop::is_hop_by_hop(name)
+        || WithheldHeader::is_withheld(name) && !passed.iter().any(|passed| passed.as_str() == name)
 }
 
 #[cfg(test)]
@@ -172,6 +143,11 @@ mod tests {
     }
 
     fn rewritten(fields: &[(&'static str, &'static str)], trusted: bool) -> Vec<(String, String)> {
+        rewritten_for(&[], fields, trusted)
+    }
+
+    fn rewritten_for(passed: &[&str], fields: &[(&'static str, &'static str)], trusted: bool) -> Vec<(String, String)> {
+        let passed: Vec<_> = passed.iter().map(|name| WithheldHeader::parse(name).unwrap()).collect();
         let mut request = request(fields);
         let websocket = wants_websocket(&request);
         let origin = Origin {
@@ -180,7 +156,7 @@ mod tests {
             trusted,
         };
         let id = RequestId::accept(&HeaderValue::from_static("id-1")).unwrap();
-        rewrite(&mut request, None, &origin, &id, websocket).unwrap();
+        rewrite(&mut request, None, &origin, &id, websocket, &passed).unwrap();
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
         let mut fields: Vec<_> = request
             .headers
@@ -227,6 +203,24 @@ mod tests {
             ("X-HTTP-Method-Override", "DELETE"),
         ];
         assert_eq!(rewritten(&fields, false), own_and(&[]));
+    }
+
+    #[test]
+    fn an_upstream_receives_the_misleading_fields_that_it_asks_for_and_no_other() {
+        let fields = [
+            ("X-Original-URL", "/a"),
+            ("X-Rewrite-URL", "/b"),
+            ("X_Original_URL", "/c"),
+            ("X-HTTP-Method-Override", "DELETE"),
+            ("X-Forwarded-Prefix", "/d"),
+        ];
+        assert_eq!(
+            rewritten_for(&["X-Original-URL", "x-forwarded-prefix"], &fields, false),
+            own_and(&[("x-forwarded-prefix", "/d"), ("x-original-url", "/a")])
+        );
+        // A listing in Connection takes them away all the same.
+        let fields = [("Connection", "X-Original-URL"), ("X-Original-URL", "/a")];
+        assert_eq!(rewritten_for(&["X-Original-URL"], &fields, false), own_and(&[]));
     }
 
     #[test]
@@ -314,6 +308,7 @@ mod tests {
             &origin,
             &RequestId::generate(),
             false,
+            &[],
         )
         .unwrap();
         assert_eq!(request.raw_path(), b"/a%2Fb?c=%20");

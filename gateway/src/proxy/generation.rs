@@ -11,7 +11,7 @@ use route_contract::contract::{Contract, FamilyId};
 use crate::config::Config;
 use crate::readiness::Paths;
 use crate::telemetry::metrics::{FamilyMetrics, Metrics, NO_FAMILY};
-use crate::upstream::Upstreams;
+use crate::upstream::{Keys, Upstreams};
 
 /// One generation. A request takes the present one at its start and keeps it to its end.
 pub struct Generation {
@@ -20,30 +20,42 @@ pub struct Generation {
     /// Decides about every path; the very code that the contract was proved with.
     pub classifier: Classifier,
     /// Where each family goes.
-    pub upstreams: Upstreams,
+    pub upstreams: Arc<Upstreams>,
     /// Readiness paths of the public listener.
     pub readiness: Paths,
     /// Bytes of a request body.
     pub body_limit: u64,
     /// Silence of a client within a request.
     pub client_timeout: Duration,
-    /// Silence of an upgraded connection.
-    pub tunnel_timeout: Duration,
+    /// By family: what keeps its requests together.
+    keys: Vec<Keys>,
     trusted: Vec<IpNet>,
     family_metrics: Vec<FamilyMetrics>,
     no_family_metrics: FamilyMetrics,
 }
 
 impl Generation {
-    /// Puts together `contract`, the `classifier` that was compiled from it, and what `config` says about both.
-    pub fn new(contract: Contract, classifier: Classifier, config: &Config, metrics: &Metrics) -> Self {
+    /// Puts together `contract`, the `classifier` that was compiled from it, its `upstreams`, and what `config` says
+    /// about all of them.
+    pub fn new(
+        contract: Contract,
+        classifier: Classifier,
+        upstreams: Arc<Upstreams>,
+        config: &Config,
+        metrics: &Metrics,
+    ) -> Self {
+        let affinity = |name: &str| config.upstream.get(name).and_then(|table| table.affinity.as_ref());
+        let keys = contract
+            .family_ids()
+            .map(|(id, family)| Keys::new(affinity(&family.name), id, &classifier))
+            .collect();
         Self {
+            keys,
             classifier,
-            upstreams: Upstreams::new(&contract, config),
+            upstreams,
             readiness: Paths::public(&config.readiness),
             body_limit: config.limits.body.bytes(),
             client_timeout: config.limits.client_timeout.get(),
-            tunnel_timeout: config.limits.tunnel_timeout.get(),
             trusted: config.forwarded.trusted.clone(),
             family_metrics: contract
                 .families
@@ -78,6 +90,11 @@ impl Generation {
     pub fn trusts(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         self.trusted.iter().any(|network| network.contains(&peer))
+    }
+
+    /// What keeps a family's requests together.
+    pub fn keys(&self, family: FamilyId) -> Option<&Keys> {
+        self.keys.get(family.index())
     }
 
     /// The counters of a family, or of requests without one.

@@ -18,6 +18,7 @@ pub mod record;
 pub mod refusal;
 pub mod request_id;
 pub mod respond;
+pub mod stream;
 pub mod target;
 #[cfg(test)]
 mod tests;
@@ -36,7 +37,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, Result};
 
 use crate::listen::head::BodyLength;
-use crate::listen::{ClientStream, Connection};
+use crate::listen::{ClientStream, Connection, Times};
 use crate::readiness::{Answer, Board, Reason};
 use crate::telemetry::metrics::Metrics;
 pub use exchange::Exchange;
@@ -73,7 +74,7 @@ impl Proxy {
     }
 
     /// Steps 2 to 4. What is found out goes into the exchange, so that a refusal is recorded with it.
-    fn route(&self, session: &Session, exchange: &mut Exchange) -> std::result::Result<Way, Refusal> {
+    async fn route(&self, session: &Session, exchange: &mut Exchange) -> std::result::Result<Way, Refusal> {
         let client = session.stream().and_then(ClientStream::of).ok_or(Refusal::Internal)?;
         client.note_request();
         let connection = client.connection().ok_or(Refusal::Internal)?;
@@ -99,7 +100,9 @@ impl Proxy {
         exchange.template = classification.template;
         let family = classify::forwarded(classification.verdict)?;
         let body = connection.head().map_or(BodyLength::None, |head| head.body);
-        exchange.place = Some(admit::admit(&exchange.generation, &self.board, family, body)?);
+        let keys = exchange.generation.keys(family);
+        exchange.key = keys.and_then(|keys| keys.of(bytes, exchange.template, &session.req_header().headers));
+        exchange.place = Some(admit::admit(&exchange.generation, &self.board, family, body).await?);
         exchange.target = was_absolute.then(|| Bytes::copy_from_slice(bytes));
         exchange.websocket = body == BodyLength::None && forward::wants_websocket(session.req_header());
         Ok(Way::Forward)
@@ -154,7 +157,7 @@ impl ProxyHttp for Proxy {
     /// Steps 2 to 4: target, classify, admit. True: the request is answered.
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> Result<bool> {
         session.set_read_timeout(Some(exchange.generation.client_timeout));
-        match self.route(session, exchange) {
+        match self.route(session, exchange).await {
             Ok(Way::Forward) => return Ok(false),
             Ok(Way::Readiness(answer)) => {
                 let (parts, body) = answer.into_response(false).into_parts();
@@ -177,12 +180,20 @@ impl ProxyHttp for Proxy {
     }
 
     /// Step 5: choose. Runs once for each attempt.
-    async fn upstream_peer(&self, _session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
+    async fn upstream_peer(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
         // A further attempt sends the body from its start.
         exchange.body_bytes = 0;
         let place = exchange.place.as_ref();
         let upstream = place.map(crate::upstream::Place::upstream).ok_or_else(not_admitted)?;
-        exchange.attempts.next(upstream, exchange.websocket)
+        let is_watched = session.stream().and_then(ClientStream::of).is_some();
+        let kind = if is_watched {
+            choose::Kind::Watched
+        } else if stream::is_wanted(session.req_header()) {
+            choose::Kind::Stream
+        } else {
+            choose::Kind::Answer
+        };
+        exchange.attempts.next(upstream, exchange.key, kind)
     }
 
     fn fail_to_connect(
@@ -195,9 +206,10 @@ impl ProxyHttp for Proxy {
         let Some(upstream) = exchange.upstream() else {
             return error;
         };
-        let reason = Reason::of_error(&error.etype);
-        self.board.connect_failed(upstream.family(), reason);
-        let retry = exchange.attempts.may_reconnect(upstream);
+        if let Some(in_use) = exchange.attempts.endpoint() {
+            upstream.connect_failed(in_use.endpoint(), Reason::of_error(&error.etype));
+        }
+        let retry = exchange.attempts.may_reconnect(upstream, exchange.began);
         error.set_retry(retry);
         if retry {
             self.metrics.count_retry();
@@ -215,9 +227,16 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         if let Some(upstream) = exchange.upstream() {
-            self.board.connected(upstream.family());
+            if let Some(in_use) = exchange.attempts.endpoint() {
+                upstream.connected(in_use.endpoint());
+            }
             if let Some(client) = session.stream().and_then(ClientStream::of) {
-                client.limit_answer(Some(upstream.answer_limit()));
+                let timeouts = upstream.timeouts();
+                client.set_times(Times {
+                    answer: Some(timeouts.response),
+                    silence: None,
+                    total: timeouts.body.total,
+                });
             }
         }
         Ok(())
@@ -231,7 +250,17 @@ impl ProxyHttp for Proxy {
         exchange: &mut Exchange,
     ) -> Result<()> {
         let target = exchange.target.as_deref();
-        forward::rewrite(request, target, &exchange.origin, &exchange.id, exchange.websocket)
+        let passed = exchange
+            .upstream()
+            .map_or(&[][..], |upstream| upstream.passed_headers());
+        forward::rewrite(
+            request,
+            target,
+            &exchange.origin,
+            &exchange.id,
+            exchange.websocket,
+            passed,
+        )
     }
 
     /// Step 6: forward the body, counted.
@@ -268,10 +297,16 @@ impl ProxyHttp for Proxy {
         let is_idempotent = session.req_header().method.is_idempotent();
         let body_is_held = !session.as_ref().retry_buffer_truncated();
         let untouched = session.response_written().is_none();
-        let retry = untouched
-            && exchange
-                .attempts
-                .may_resend(&error, is_reused, is_idempotent, body_is_held);
+        let failed = choose::Failed {
+            error: &error,
+            is_reused,
+            is_idempotent,
+            body_is_held,
+        };
+        let retry = match exchange.place.as_ref().filter(|_| untouched) {
+            Some(place) => exchange.attempts.may_resend(failed, place.upstream(), exchange.began),
+            None => false,
+        };
         error.set_retry(retry);
         if retry {
             self.metrics.count_retry();
@@ -292,8 +327,21 @@ impl ProxyHttp for Proxy {
         let version = session.req_header().version;
         let client = session.stream().and_then(ClientStream::of);
         let is_final = !response.status.is_informational() || response.status == StatusCode::SWITCHING_PROTOCOLS;
-        if let Some(client) = client.filter(|_| is_final) {
-            client.limit_answer(None);
+        if let Some(upstream) = exchange.upstream().filter(|_| is_final) {
+            if let Some(in_use) = exchange.attempts.endpoint() {
+                upstream.answered(in_use.endpoint(), response.status.as_u16());
+            }
+            let span = stream::span(response, upstream.timeouts());
+            if let Some(client) = client {
+                client.set_times(Times {
+                    answer: None,
+                    silence: Some(span.silence),
+                    total: span.total,
+                });
+            }
+            if response.status == StatusCode::SWITCHING_PROTOCOLS {
+                session.set_read_timeout(Some(span.silence));
+            }
         }
         let known: Vec<_> = exchange
             .generation
@@ -303,7 +351,6 @@ impl ProxyHttp for Proxy {
             .collect();
         respond::rewrite(response, &known, &exchange.id, version)?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
-            session.set_read_timeout(Some(exchange.generation.tunnel_timeout));
             if let Some(client) = session.stream().and_then(ClientStream::of) {
                 client.begin_tunnel();
             }
@@ -367,6 +414,7 @@ impl ProxyHttp for Proxy {
     async fn logging(&self, session: &mut Session, _error: Option<&Error>, exchange: &mut Exchange) {
         record::record(session, exchange, &self.metrics);
         // The place is free before the connection is waited on for the next request.
+        exchange.attempts = choose::Attempts::default();
         exchange.place = None;
     }
 

@@ -187,7 +187,7 @@ impl<'b> FamilyReport<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readiness::board::tests::board;
+    use crate::readiness::board::tests::{board, probed};
 
     fn ask(target: &str, board: &Board) -> Option<(u16, String)> {
         let question = Paths::admin().question(target.as_bytes(), board)?;
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn bodies_hold_family_names_and_closed_words() {
         let board = board();
-        board.probed(FamilyId(2), Err(Reason::Dns));
+        probed(&board, FamilyId(2), Err(Reason::Dns));
         for (target, status, body) in [
             ("/livez", 200, r#"{"status":"live"}"#),
             ("/readyz", 503, r#"{"status":"not_ready"}"#),
@@ -222,7 +222,7 @@ mod tests {
         ] {
             assert_eq!(ask(target, &board), Some((status, body.to_owned())), "{target}");
         }
-        board.probed(FamilyId(1), Ok(()));
+        probed(&board, FamilyId(1), Ok(()));
         assert_eq!(ask("/readyz", &board), Some((200, r#"{"status":"ready"}"#.to_owned())));
         board.drain();
         let draining = r#"{"status":"not_ready","reason":"draining"}"#.to_owned();

@@ -1,6 +1,9 @@
-//! Probing: one task for each family, on a schedule of its own, whoever asks.
+//! Probing: one task for each endpoint, on a schedule of its own, whoever asks.
+//!
+//! Probes make connections of their own and take no place of the traffic's, so that a family that is full is not
+//! taken for one that is down.
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,16 +11,13 @@ use pingora::connectors::http::v1::Connector;
 use pingora::http::RequestHeader;
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
-use route_contract::contract::{Contract, FamilyId};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::resolution::Resolution;
-use super::{Board, Reason};
-use crate::config::{Config, Probe, Ready, Upstream, UpstreamUrl};
+use super::Reason;
+use crate::config::{Probe, Ready};
+use crate::upstream::{Endpoint, EndpointId, Upstream, Upstreams};
 
-/// Addresses of one name that a single probe tries before it gives up.
-const MAX_ADDRESSES: usize = 8;
 /// Informational answers (RFC 9110, section 15.2) that are skipped before the final one.
 const MAX_INFORMATIONAL: usize = 8;
 /// Bytes of an answer's body that are read, so that a small one does not end in a reset at the upstream.
@@ -25,7 +25,7 @@ const BODY_BYTES: usize = 16 * 1024;
 /// How long such a body is waited for.
 const BODY_PATIENCE: Duration = Duration::from_millis(100);
 
-/// The running probes of one board; they end when this is dropped.
+/// The running probes of one set of upstreams; they end when this is dropped.
 #[derive(Debug)]
 pub struct Probes {
     _tasks: JoinSet<()>,
@@ -37,114 +37,102 @@ impl Probes {
     ///
     /// # Errors
     /// Pingora's, when a probe's request cannot be written; a checked configuration has none such.
-    pub fn start(board: &Arc<Board>, contract: &Contract, config: &Config) -> pingora::Result<Self> {
+    pub fn start(upstreams: &Upstreams) -> pingora::Result<Self> {
         let mut tasks = JoinSet::new();
         // One for all probes: it holds the certificates of the system's authorities.
         let connector = Arc::new(Connector::new(None));
-        for (id, family) in contract.family_ids() {
-            let Some(upstream) = config.upstream.get(&family.name) else {
+        for upstream in upstreams.all().filter(|upstream| upstream.is_enabled()) {
+            let Ready::Probe(probe) = upstream.ready() else {
                 continue;
             };
-            if let Some(prober) = Prober::new(id, &family.name, upstream, &connector)? {
-                tasks.spawn(prober.run(Arc::clone(board)));
-            }
+            let requests = upstream.urls().iter().map(|url| request(probe, &url.authority()));
+            let requests = requests.collect::<pingora::Result<Vec<_>>>()?;
+            tasks.spawn(follow(upstream.clone(), probe.clone(), requests, connector.clone()));
         }
         Ok(Self { _tasks: tasks })
     }
 }
 
-/// What probes one family.
+fn request(probe: &Probe, authority: &str) -> pingora::Result<Box<RequestHeader>> {
+    let mut request = RequestHeader::build("GET", probe.path.as_bytes(), Some(4))?;
+    request.insert_header("Host", authority)?;
+    request.insert_header("User-Agent", concat!("gateway-probe/", env!("CARGO_PKG_VERSION")))?;
+    request.insert_header("Accept", "*/*")?;
+    // A kept connection would prove that one connection works, not that a new one can be made.
+    request.insert_header("Connection", "close")?;
+    Ok(Box::new(request))
+}
+
+/// Keeps one prober for each endpoint of a family, as they come and leave.
+async fn follow(upstream: Arc<Upstream>, probe: Probe, requests: Vec<Box<RequestHeader>>, connector: Arc<Connector>) {
+    let mut changes = upstream.changes();
+    let mut running: BTreeMap<EndpointId, JoinSet<()>> = BTreeMap::new();
+    loop {
+        let endpoints = upstream.endpoints();
+        running.retain(|id, _| endpoints.list().iter().any(|endpoint| endpoint.id() == *id));
+        for endpoint in endpoints.list() {
+            let Some(request) = requests.get(endpoint.id().url) else {
+                continue;
+            };
+            running.entry(endpoint.id()).or_insert_with(|| {
+                let prober = Prober {
+                    upstream: upstream.clone(),
+                    endpoint: endpoint.clone(),
+                    probe: probe.clone(),
+                    request: request.clone(),
+                    connector: connector.clone(),
+                };
+                let mut task = JoinSet::new();
+                task.spawn(prober.run());
+                task
+            });
+        }
+        drop(endpoints);
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What probes one endpoint.
 struct Prober {
-    id: FamilyId,
-    name: String,
-    url: UpstreamUrl,
+    upstream: Arc<Upstream>,
+    endpoint: Arc<Endpoint>,
     probe: Probe,
     request: Box<RequestHeader>,
-    resolution: Resolution,
     connector: Arc<Connector>,
-    /// Turns the addresses, so that no probe depends on the first one alone.
-    turn: usize,
 }
 
 impl Prober {
-    /// `None` for a family that is switched off or never probed.
-    fn new(id: FamilyId, name: &str, upstream: &Upstream, connector: &Arc<Connector>) -> pingora::Result<Option<Self>> {
-        let Ready::Probe(probe) = &upstream.ready else {
-            return Ok(None);
-        };
-        if !upstream.enabled {
-            return Ok(None);
-        }
-        let mut request = RequestHeader::build("GET", probe.path.as_bytes(), Some(4))?;
-        request.insert_header("Host", upstream.url.authority())?;
-        request.insert_header("User-Agent", concat!("gateway-probe/", env!("CARGO_PKG_VERSION")))?;
-        request.insert_header("Accept", "*/*")?;
-        // A kept connection would prove that one connection works, not that a new one can be made.
-        request.insert_header("Connection", "close")?;
-        Ok(Some(Self {
-            id,
-            name: name.to_owned(),
-            url: upstream.url.clone(),
-            probe: probe.clone(),
-            request: Box::new(request),
-            resolution: Resolution::new(&upstream.url),
-            connector: Arc::clone(connector),
-            turn: 0,
-        }))
-    }
-
-    async fn run(mut self, board: Arc<Board>) {
+    async fn run(self) {
         loop {
             let start = Instant::now();
-            let deadline = start + self.probe.timeout.get();
-            let result = match timeout_at(deadline, self.probe_addresses(deadline)).await {
-                Ok(result) => result,
-                Err(_) => Err(Reason::Timeout),
-            };
-            board.probed(self.id, result);
+            let result = self.probe().await;
+            self.upstream.probed(&self.endpoint, result);
             sleep_until(start + jittered(self.probe.interval.get())).await;
         }
     }
 
-    /// One probe: the first address that answers 2xx makes it a success.
-    async fn probe_addresses(&mut self, deadline: Instant) -> Result<(), Reason> {
-        let mut addresses = self.resolution.addresses().await.ok_or(Reason::Dns)?;
-        let turn = self.turn.checked_rem(addresses.len()).unwrap_or(0);
-        addresses.rotate_left(turn);
-        addresses.truncate(MAX_ADDRESSES);
-        self.turn = self.turn.wrapping_add(1);
-        let mut result = Err(Reason::Dns);
-        let mut left = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
-        for address in addresses {
-            // A share of the time for each, so that one that hangs does not speak for the others.
-            let share = deadline.saturating_duration_since(Instant::now()) / left.max(1);
-            left = left.saturating_sub(1);
-            result = match timeout(share, self.probe_address(address)).await {
-                Ok(result) => result,
-                Err(_) => Err(Reason::Timeout),
-            };
-            if result.is_ok() {
-                break;
+    async fn probe(&self) -> Result<(), Reason> {
+        let deadline = Instant::now() + self.probe.timeout.get();
+        let family = self.upstream.name();
+        match timeout_at(deadline, self.exchange()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Failure::Status(status))) => {
+                tracing::debug!(family, status, "a probe was answered with another status");
+                Err(Reason::Status)
             }
+            Ok(Err(Failure::Transport(error))) => {
+                tracing::debug!(family, %error, "a probe failed");
+                Err(Reason::of_error(error.etype()))
+            }
+            Err(_) => Err(Reason::Timeout),
         }
-        result
     }
 
-    async fn probe_address(&self, address: SocketAddr) -> Result<(), Reason> {
-        self.exchange(address).await.map_err(|failure| match failure {
-            Failure::Status(status) => {
-                tracing::debug!(family = self.name, status, "probe answered outside 2xx");
-                Reason::Status
-            }
-            Failure::Transport(error) => {
-                tracing::debug!(family = self.name, %error, "probe failed");
-                Reason::of_error(error.etype())
-            }
-        })
-    }
-
-    async fn exchange(&self, address: SocketAddr) -> Result<(), Failure> {
-        let peer = HttpPeer::new(address, self.url.tls(), self.url.server_name());
+    async fn exchange(&self) -> Result<(), Failure> {
+        let traffic = self.endpoint.peer();
+        let peer = HttpPeer::new(self.endpoint.id().address, traffic.is_tls(), traffic.sni.clone());
         let (mut session, _) = self.connector.get_http_session(&peer).await?;
         session.write_request_header(self.request.clone()).await?;
         let mut status = 0;
@@ -155,7 +143,7 @@ impl Prober {
                 break;
             }
         }
-        if !(200..300).contains(&status) {
+        if !self.probe.status.contains(status) {
             return Err(Failure::Status(status));
         }
         // The status has decided; what becomes of the body changes nothing.

@@ -1,47 +1,70 @@
-//! The upstreams of a generation: for each forwarded family its endpoints, its options and its requests in flight.
+//! The upstreams of a generation: for each forwarded family its endpoints, their health, and its requests in flight.
 //!
-//! Nothing here waits on the request path: names are resolved in the background ([`resolve`]), and a request takes
-//! whatever addresses are known.
+//! Nothing here waits on the request path but the queue of [`Upstream::admit`]: names are resolved in the background
+//! ([`resolve`]), endpoints are probed in the background ([`crate::readiness`]), and a request takes whatever is known.
+//!
+//! 1. `admission` takes a place in flight. 2. `balance` chooses an endpoint, by `affinity` where there is a key.
+//! 3. What comes of it goes to the endpoint's `health` and `ejection`; `retry_budget` bounds second attempts.
 
+mod admission;
+mod affinity;
+mod balance;
+mod ejection;
+mod endpoint;
+mod endpoints;
+mod health;
 mod names;
+mod reason;
 pub mod resolve;
+mod retry_budget;
+mod timeouts;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use route_contract::contract::{Contract, FamilyId, Serve};
+use tokio::sync::watch;
 
-use crate::config::{self, Config, Host, UpstreamUrl};
+use crate::config::{self, Config, Ready, UpstreamUrl, WithheldHeader};
+use admission::{Admission, Places};
+pub use affinity::Keys;
+use balance::Choice;
+pub use balance::Tried;
+pub use endpoint::{Endpoint, EndpointId, InUse};
+pub use endpoints::Endpoints;
 pub use names::UpstreamNames;
+pub use reason::Reason;
+use retry_budget::RetryBudget;
+pub use timeouts::{Span, Timeouts};
 
-/// Attempts to connect for one request, however many addresses there are.
-const MOST_ATTEMPTS: usize = 3;
+/// Attempts to connect for one request, however many endpoints there are.
+const MOST_ATTEMPTS: usize = Tried::MOST;
 
 /// The upstreams of all forwarded families.
 #[derive(Debug)]
 pub struct Upstreams {
     by_family: Vec<Option<Arc<Upstream>>>,
+    in_flight: Arc<Places>,
 }
 
 impl Upstreams {
     /// The upstreams that `config` names for the families that `contract` forwards. A family without a table, which
     /// the check of a configuration refuses, has no upstream.
     pub fn new(contract: &Contract, config: &Config) -> Self {
+        let in_flight = Arc::new(Places::new(config.limits.in_flight));
         let by_family = contract
             .family_ids()
             .map(|(id, family)| match family.serve {
                 Serve::Forward => config
                     .upstream
                     .get(&family.name)
-                    .map(|table| Arc::new(Upstream::new(id, &family.name, table, config))),
+                    .map(|table| Arc::new(Upstream::new(id, &family.name, table, config, &in_flight))),
                 Serve::Never => None,
             })
             .collect();
-        Self { by_family }
+        Self { by_family, in_flight }
     }
 
     /// The family's upstream.
@@ -53,6 +76,11 @@ impl Upstreams {
     pub fn all(&self) -> impl Iterator<Item = &Arc<Upstream>> {
         self.by_family.iter().flatten()
     }
+
+    /// Requests in flight over all families.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.taken()
+    }
 }
 
 /// One family's upstream.
@@ -61,80 +89,67 @@ pub struct Upstream {
     family: FamilyId,
     name: String,
     enabled: bool,
-    url: UpstreamUrl,
-    options: Options,
+    required: bool,
+    urls: Vec<UpstreamUrl>,
+    ready: Ready,
+    ready_min: usize,
+    resolve_interval: Duration,
+    balance: config::Balance,
+    timeouts: Timeouts,
+    ejection: ejection::Rules,
     endpoints: ArcSwap<Endpoints>,
-    next: AtomicUsize,
-    in_flight: AtomicUsize,
-    in_flight_limit: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Options {
-    connect: Duration,
-    response: Duration,
-    tunnel: Duration,
-    idle: Duration,
-}
-
-/// The addresses that are known now.
-#[derive(Debug)]
-pub struct Endpoints {
-    addresses: Vec<SocketAddr>,
-    peers: Vec<HttpPeer>,
-    names: UpstreamNames,
-}
-
-impl Endpoints {
-    /// Endpoints of which only the names matter.
-    #[cfg(test)]
-    pub fn named(names: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            addresses: Vec::new(),
-            peers: Vec::new(),
-            names: UpstreamNames::new(names),
-        }
-    }
-
-    /// The addresses, sorted.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
-    }
-
-    /// What must not be told to a client.
-    pub fn names(&self) -> &UpstreamNames {
-        &self.names
-    }
+    /// Told whenever the endpoints are others than before.
+    changes: watch::Sender<()>,
+    /// By URL: whether its name could not be resolved the last time.
+    unresolved: Vec<AtomicBool>,
+    /// Whether each of the first endpoints has been probed once.
+    started: AtomicBool,
+    turn: AtomicUsize,
+    admission: Admission,
+    retries: RetryBudget,
+    /// Times are counted from here: the wall clock may jump.
+    epoch: Instant,
+    passed_headers: Vec<WithheldHeader>,
 }
 
 impl Upstream {
-    fn new(family: FamilyId, name: &str, table: &config::Upstream, config: &Config) -> Self {
-        let mut upstream = Self {
+    fn new(family: FamilyId, name: &str, table: &config::Upstream, config: &Config, all: &Arc<Places>) -> Self {
+        let urls: Vec<UpstreamUrl> = table.urls().cloned().collect();
+        let timeouts = Timeouts::new(table, &config.limits);
+        let peers = endpoints::Peers {
+            family,
+            connect: timeouts.connect,
+            silence: timeouts.longest_silence(),
+            write: timeouts.response,
+            idle: table.idle_timeout.get(),
+        };
+        Self {
             family,
             name: name.to_owned(),
             enabled: table.enabled,
-            url: table.url.clone(),
-            options: Options {
-                connect: table.connect_timeout.get(),
-                response: table.response_timeout.get(),
-                tunnel: config.limits.tunnel_timeout.get(),
-                idle: table.idle_timeout.get(),
-            },
-            endpoints: ArcSwap::from_pointee(Endpoints {
-                addresses: Vec::new(),
-                peers: Vec::new(),
-                names: UpstreamNames::new([]),
-            }),
-            next: AtomicUsize::new(0),
-            in_flight: AtomicUsize::new(0),
-            in_flight_limit: table.in_flight,
-        };
-        let known = match upstream.url.host() {
-            Host::Address(address) => vec![SocketAddr::new(*address, upstream.url.port())],
-            Host::Name(_) => Vec::new(),
-        };
-        upstream.endpoints = ArcSwap::from_pointee(upstream.build(known));
-        upstream
+            required: table.required,
+            endpoints: ArcSwap::from_pointee(Endpoints::new(&urls, peers, &table.ready)),
+            unresolved: urls.iter().map(|_| AtomicBool::new(false)).collect(),
+            urls,
+            ready: table.ready.clone(),
+            ready_min: table.ready_min,
+            resolve_interval: table.resolve_interval.get(),
+            balance: table.balance,
+            timeouts,
+            ejection: ejection::Rules::new(&table.ejection),
+            changes: watch::Sender::new(()),
+            started: AtomicBool::new(false),
+            turn: AtomicUsize::new(0),
+            admission: Admission::new(table.in_flight, all.clone(), table.queue, table.queue_timeout.get()),
+            retries: RetryBudget::new(table.retry_budget, table.retry_min),
+            epoch: Instant::now(),
+            passed_headers: table.pass_headers.clone(),
+        }
+    }
+
+    /// The header fields that it receives although they are withheld from others.
+    pub fn passed_headers(&self) -> &[WithheldHeader] {
+        &self.passed_headers
     }
 
     /// The family.
@@ -152,9 +167,28 @@ impl Upstream {
         self.enabled
     }
 
+    /// Whether the overall verdict waits for it.
+    pub fn is_required(&self) -> bool {
+        self.required
+    }
+
     /// Where the upstream is, as configured.
-    pub fn url(&self) -> &UpstreamUrl {
-        &self.url
+    pub fn urls(&self) -> &[UpstreamUrl] {
+        &self.urls
+    }
+
+    /// How its endpoints are probed.
+    pub fn ready(&self) -> &Ready {
+        &self.ready
+    }
+
+    /// How long requests may take.
+    pub fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    pub(super) fn resolve_interval(&self) -> Duration {
+        self.resolve_interval
     }
 
     /// What is known of its addresses.
@@ -162,89 +196,175 @@ impl Upstream {
         self.endpoints.load_full()
     }
 
-    /// Takes `addresses` for the requests that come from now on. Answers whether they are others than before.
-    pub fn set_addresses(&self, mut addresses: Vec<SocketAddr>) -> bool {
-        addresses.sort_unstable();
-        addresses.dedup();
-        if self.endpoints.load().addresses == addresses {
-            return false;
+    /// Tells of changes of the endpoints from now on.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// Takes what the name of one URL was resolved to, for the requests that come from now on. Endpoints that stay
+    /// keep their health. Answers whether something has changed.
+    pub fn set_addresses(&self, url: usize, addresses: &[std::net::SocketAddr]) -> bool {
+        if let Some(unresolved) = self.unresolved.get(url) {
+            unresolved.store(false, Relaxed);
         }
-        self.endpoints.store(Arc::new(self.build(addresses)));
-        true
+        let mut changed = false;
+        self.endpoints.rcu(|present| {
+            let next = present.with_addresses(&self.urls, url, addresses, &self.ready);
+            changed = next.is_some();
+            next.map_or_else(|| Arc::clone(present), Arc::new)
+        });
+        if changed {
+            self.changes.send_replace(());
+        }
+        changed
     }
 
-    fn build(&self, addresses: Vec<SocketAddr>) -> Endpoints {
-        let peers = addresses.iter().map(|address| self.peer(*address)).collect();
-        let host = match self.url.host() {
-            Host::Name(name) => name.trim_end_matches('.').to_owned(),
-            Host::Address(std::net::IpAddr::V4(address)) => address.to_string(),
-            Host::Address(std::net::IpAddr::V6(address)) => format!("[{address}]"),
-        };
-        let url = format!("{host}:{}", self.url.port());
-        let names = UpstreamNames::new(addresses.iter().map(ToString::to_string).chain([url]));
-        Endpoints {
-            addresses,
-            peers,
-            names,
+    /// Notes that the name of one URL could not be resolved.
+    pub(super) fn unresolved(&self, url: usize) {
+        if let Some(unresolved) = self.unresolved.get(url) {
+            unresolved.store(true, Relaxed);
         }
     }
 
-    fn peer(&self, address: SocketAddr) -> HttpPeer {
-        let tls = self.url.tls();
-        let server_name = if tls { self.url.server_name() } else { String::new() };
-        let mut peer = HttpPeer::new(address, tls, server_name);
-        // Two families may share an address; they share no connection, so one cannot exhaust or taint the other's.
-        peer.group_key = u64::from(self.family.0) + 1;
-        peer.options.connection_timeout = Some(self.options.connect);
-        peer.options.total_connection_timeout = Some(self.options.connect);
-        peer.options.read_timeout = Some(self.options.response);
-        peer.options.write_timeout = Some(self.options.response);
-        peer.options.idle_timeout = Some(self.options.idle);
-        peer.options.set_http_version(1, 1);
-        // Pingora's policy lets a client remove any field by naming it in Connection; the proxy's own does not.
-        peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
-        peer
-    }
-
-    /// The next endpoint in turn; none while no address is known. A tunnel may be silent for longer than an answer.
-    pub fn choose(&self, tunnel: bool) -> Option<Box<HttpPeer>> {
+    /// Whether the family is ready, and otherwise why it is not. For those who only look.
+    ///
+    /// # Errors
+    /// The reason: [`Reason::Starting`] before each of the first endpoints has been probed once, [`Reason::Dns`] where
+    /// no address is known, else that of the first endpoint that is not ready.
+    pub fn readiness(&self) -> Result<(), Reason> {
+        let now = self.now();
         let endpoints = self.endpoints.load();
-        let turn = self
-            .next
-            .fetch_add(1, Ordering::Relaxed)
-            .checked_rem(endpoints.peers.len())?;
-        let mut peer = endpoints.peers.get(turn).cloned()?;
-        if tunnel {
-            peer.options.read_timeout = Some(self.options.tunnel.max(self.options.response));
+        let list = endpoints.list();
+        if list.is_empty() {
+            let failed = self.unresolved.iter().any(|unresolved| unresolved.load(Relaxed));
+            return Err(if failed { Reason::Dns } else { Reason::Starting });
         }
-        Some(Box::new(peer))
+        let downs = || list.iter().map(|endpoint| endpoint.down(now));
+        if !self.started.load(Relaxed) {
+            if downs().any(|down| down == Some(Reason::Starting)) {
+                return Err(Reason::Starting);
+            }
+            self.started.store(true, Relaxed);
+        }
+        if downs().filter(Option::is_none).count() >= self.ready_min {
+            return Ok(());
+        }
+        // Fewer endpoints than must be ready, all of them good: some are missing.
+        Err(downs().flatten().next().unwrap_or(Reason::Dns))
     }
 
-    /// How long an answer may take to begin. Pingora's own limit is for each read, so it is a little shorter and speaks
-    /// first when the upstream is silent; this one ends the wait for an upstream that is not.
-    pub fn answer_limit(&self) -> Duration {
-        self.options.response + Duration::from_millis(250)
+    /// Whether some endpoint takes requests, or is to be tried again.
+    pub fn serves(&self) -> bool {
+        let now = self.now();
+        let endpoints = self.endpoints.load();
+        self.enabled && endpoints.list().iter().any(|endpoint| endpoint.down(now).is_none())
     }
 
-    /// How often a request may try to connect: each address once, within reason.
+    /// Chooses an endpoint for an attempt; none when none takes requests. `key` keeps requests together, and an
+    /// endpoint that was `tried` is taken only when there is no other.
+    pub fn choose(&self, key: Option<u64>, tried: &Tried) -> Option<InUse> {
+        let endpoints = self.endpoints.load();
+        let choice = Choice {
+            balance: self.balance,
+            key,
+            turn: self.turn.fetch_add(1, Relaxed),
+            tried,
+            now: self.now(),
+            slow_return: self.ejection.slow_return,
+        };
+        choice.among(endpoints.list()).cloned().map(InUse::new)
+    }
+
+    /// How often a request may try to connect: each endpoint once, within reason.
     pub fn attempts(&self) -> usize {
-        self.endpoints.load().peers.len().min(MOST_ATTEMPTS)
+        self.endpoints.load().list().len().min(MOST_ATTEMPTS)
+    }
+
+    /// Whether an endpoint that takes requests has not been tried.
+    pub fn has_other(&self, tried: &Tried) -> bool {
+        let now = self.now();
+        let endpoints = self.endpoints.load();
+        let mut list = endpoints.list().iter();
+        list.any(|endpoint| !tried.has(endpoint.id()) && endpoint.down(now).is_none())
+    }
+
+    /// Takes a second attempt out of the family's budget.
+    pub fn may_retry(&self) -> bool {
+        self.retries.take(self.now() / 1_000)
+    }
+
+    /// Notes that a request has connected to the endpoint.
+    pub fn connected(&self, endpoint: &Endpoint) {
+        if endpoint.health().connected() {
+            log_change(&self.name, Ok(()));
+        }
+    }
+
+    /// Notes that a request could not connect to the endpoint.
+    pub fn connect_failed(&self, endpoint: &Endpoint, reason: Reason) {
+        if endpoint.health().connect_failed(reason, self.now()) {
+            log_change(&self.name, Err(reason));
+        }
+        self.failed(endpoint, reason);
+    }
+
+    /// Notes an endpoint's answer to a request. A client can make an upstream answer 501 or 505 to what it asks.
+    pub fn answered(&self, endpoint: &Endpoint, status: u16) {
+        if status >= 500 && !matches!(status, 501 | 505) {
+            self.failed(endpoint, Reason::Status);
+        } else {
+            endpoint.ejection().succeeded();
+        }
+    }
+
+    fn failed(&self, endpoint: &Endpoint, reason: Reason) {
+        if !endpoint.ejection().failed(reason, &self.ejection) {
+            return;
+        }
+        let now = self.now();
+        let endpoints = self.endpoints.load();
+        let list = endpoints.list();
+        let out = list.iter().filter(|other| other.ejection().out(now).is_some()).count();
+        let most = self.ejection.max_ejected.of(list.len() as u64);
+        if endpoint.ejection().out(now).is_none() && (out as u64) < most {
+            endpoint.ejection().eject(&self.ejection, now);
+            tracing::info!(
+                family = self.name,
+                reason = reason.as_str(),
+                "an endpoint is left alone for a while"
+            );
+        }
+    }
+
+    /// Takes the result of an endpoint's probe.
+    pub(crate) fn probed(&self, endpoint: &Endpoint, result: Result<(), Reason>) {
+        if let Some(change) = endpoint.probed(result, self.now()) {
+            log_change(&self.name, change);
+        }
     }
 
     /// Requests in flight.
     pub fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
+        self.admission.in_flight()
     }
 
-    /// Takes one of the family's places for requests in flight; none when all are taken.
-    pub fn admit(self: &Arc<Self>) -> Option<Place> {
-        let limit = self.in_flight_limit;
-        self.in_flight
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-                (taken < limit).then_some(taken + 1)
-            })
-            .ok()
-            .map(|_| Place(Arc::clone(self)))
+    /// Requests that wait for a place in flight.
+    pub fn waiting(&self) -> usize {
+        self.admission.waiting()
+    }
+
+    /// Takes one of the family's places for requests in flight, waiting for one in the queue where the family has
+    /// one; none when all are taken.
+    pub async fn admit(self: &Arc<Self>) -> Option<Place> {
+        self.retries.request(self.now() / 1_000);
+        if self.admission.take() || self.admission.wait().await {
+            return Some(Place(Arc::clone(self)));
+        }
+        None
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
@@ -261,47 +381,24 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.admission.give_back();
+    }
+}
+
+/// Names the family and a closed reason; the endpoint's address is in no log at this level.
+fn log_change(family: &str, state: Result<(), Reason>) {
+    match state {
+        Ok(()) => tracing::info!(family, ready = true, "an endpoint's readiness changed"),
+        Err(reason) => {
+            tracing::info!(
+                family,
+                ready = false,
+                reason = reason.as_str(),
+                "an endpoint's readiness changed"
+            );
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn upstream(url: &str, in_flight: usize) -> Arc<Upstream> {
-        let text = format!(
-            "contract = \"c\"\n[listen]\npublic = \"127.0.0.1:0\"\n[upstream.a]\nurl = \"{url}\"\nin_flight = {in_flight}\n"
-        );
-        let config: Config = toml::from_str(&text).unwrap();
-        Arc::new(Upstream::new(FamilyId(3), "a", &config.upstream["a"], &config))
-    }
-
-    #[test]
-    fn places_are_limited_and_come_back() {
-        let upstream = upstream("http://127.0.0.1:1", 2);
-        let first = upstream.admit().unwrap();
-        let _second = upstream.admit().unwrap();
-        assert!(upstream.admit().is_none());
-        drop(first);
-        assert!(upstream.admit().is_some());
-        assert_eq!(upstream.in_flight(), 1);
-    }
-
-    #[test]
-    fn addresses_take_turns() {
-        let upstream = upstream("http://name.example:81", 2);
-        assert!(upstream.choose(false).is_none());
-        assert!(upstream.set_addresses(vec!["10.0.0.2:81".parse().unwrap(), "10.0.0.1:81".parse().unwrap()]));
-        assert!(!upstream.set_addresses(vec!["10.0.0.1:81".parse().unwrap(), "10.0.0.2:81".parse().unwrap()]));
-        let mut seen: Vec<_> = (0..4)
-            .map(|_| upstream.choose(false).unwrap()._address.to_string())
-            .collect();
-        seen.sort();
-        assert_eq!(seen, ["10.0.0.1:81", "10.0.0.1:81", "10.0.0.2:81", "10.0.0.2:81"]);
-        assert_eq!(upstream.attempts(), 2);
-        let endpoints = upstream.endpoints();
-        assert!(endpoints.names().have("name.example:81", "80"));
-        assert!(endpoints.names().have("10.0.0.2:81", "80"));
-    }
-}
+pub(crate) mod tests;

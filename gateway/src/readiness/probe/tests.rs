@@ -7,8 +7,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::config::load_source;
+use crate::config::{Config, load_source};
+use crate::readiness::Board;
+use route_contract::contract::{Contract, FamilyId};
 use route_contract::diagnostic::Source;
+use std::net::SocketAddr;
 use std::path::Path;
 
 /// What an upstream does with each connection.
@@ -79,17 +82,27 @@ async fn probe(url: &str, timeout: Duration) -> Result<(), Reason> {
     probe_with(Connector::new(None), url, timeout).await
 }
 
-async fn probe_with(connector: Connector, url: &str, timeout: Duration) -> Result<(), Reason> {
-    let config = config(url, "\"/hz?x=%2F\"");
-    let connector = Arc::new(connector);
-    let mut prober = Prober::new(FamilyId(0), "a", &config.upstream["a"], &connector)
-        .unwrap()
-        .unwrap();
-    let deadline = Instant::now() + timeout;
-    match timeout_at(deadline, prober.probe_addresses(deadline)).await {
-        Ok(result) => result,
-        Err(_) => Err(Reason::Timeout),
+async fn probe_with(connector: Connector, url: &str, limit: Duration) -> Result<(), Reason> {
+    let ready = format!("{{ path = \"/hz?x=%2F\", timeout = \"{}ms\" }}", limit.as_millis());
+    let config = config(url, &ready);
+    let upstreams = Upstreams::new(&contract(), &config);
+    let upstream = upstreams.of(FamilyId(0)).unwrap().clone();
+    if upstream.endpoints().list().is_empty() {
+        // Names are resolved elsewhere; that the address is the same one keeps the certificate's name in play.
+        let port = upstream.urls()[0].port();
+        upstream.set_addresses(0, &[SocketAddr::from(([127, 0, 0, 1], port))]);
     }
+    let Ready::Probe(probe) = upstream.ready() else {
+        panic!("the family is probed");
+    };
+    let prober = Prober {
+        request: request(probe, &upstream.urls()[0].authority()).unwrap(),
+        endpoint: upstream.endpoints().list()[0].clone(),
+        probe: probe.clone(),
+        connector: Arc::new(connector),
+        upstream,
+    };
+    prober.probe().await
 }
 
 const LONG: Duration = Duration::from_secs(20);
@@ -156,7 +169,6 @@ async fn failures_of_the_connection_have_their_reasons() {
     };
     assert_eq!(probe(&format!("http://{closed}"), LONG).await, Err(Reason::Refused));
     assert_eq!(probe(&format!("https://{closed}"), LONG).await, Err(Reason::Refused));
-    assert_eq!(probe("http://nowhere.invalid", LONG).await, Err(Reason::Dns));
     let (silent, _received) = upstream(Conduct::Silence).await;
     assert_eq!(probe(&format!("http://{silent}"), SHORT).await, Err(Reason::Timeout));
     assert_eq!(probe(&format!("https://{silent}"), SHORT).await, Err(Reason::Timeout));
@@ -166,12 +178,28 @@ async fn failures_of_the_connection_have_their_reasons() {
 }
 
 #[tokio::test]
+async fn another_status_may_be_the_expected_one() {
+    let answer = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
+    let (address, mut received) = upstream(Conduct::Answer(answer)).await;
+    let config = config(&format!("http://{address}"), "{ path = \"/hz\", status = \"401\" }");
+    let upstreams = Upstreams::new(&contract(), &config);
+    let _probes = Probes::start(&upstreams).unwrap();
+    received.recv().await.unwrap();
+    let upstream = upstreams.of(FamilyId(0)).unwrap();
+    while upstream.readiness() == Err(Reason::Starting) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(upstream.readiness(), Ok(()));
+}
+
+#[tokio::test]
 async fn a_running_probe_makes_the_family_ready_and_asking_makes_no_probe() {
     let (address, mut received) = upstream(Conduct::Answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
     let config = config(&format!("http://{address}"), "{ path = \"/hz\", interval = \"100ms\" }");
-    let board = Arc::new(Board::new(&contract(), &config));
+    let upstreams = Arc::new(Upstreams::new(&contract(), &config));
+    let board = Board::new(upstreams.clone());
     assert!(!board.serves(FamilyId(0)));
-    let probes = Probes::start(&board, &contract(), &config).unwrap();
+    let probes = Probes::start(&upstreams).unwrap();
     received.recv().await.unwrap();
     for _ in 0..1_000 {
         let _ = board.is_ready();
@@ -179,9 +207,42 @@ async fn a_running_probe_makes_the_family_ready_and_asking_makes_no_probe() {
     // The second probe starts when the first one is completed, and no sooner for all the asking.
     received.recv().await.unwrap();
     assert!(board.serves(FamilyId(0)) && board.is_ready());
-    drop(probes);
-    // Nothing holds the board when the probes have ended.
-    while Arc::strong_count(&board) > 1 {
+    let upstream = Arc::downgrade(upstreams.of(FamilyId(0)).unwrap());
+    drop((probes, board, upstreams));
+    // Nothing holds the upstream when the probes have ended.
+    while upstream.upgrade().is_some() {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn each_endpoint_is_probed_for_itself_as_it_comes_and_until_it_leaves() {
+    const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let (one, mut first) = upstream(Conduct::Answer(OK)).await;
+    let (two, mut second) = upstream(Conduct::Answer("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")).await;
+    let config = config(
+        "http://name.invalid",
+        "{ path = \"/hz\", interval = \"20ms\", fall = 1 }",
+    );
+    let upstreams = Upstreams::new(&contract(), &config);
+    let _probes = Probes::start(&upstreams).unwrap();
+    let upstream = upstreams.of(FamilyId(0)).unwrap();
+    upstream.set_addresses(0, &[one]);
+    assert!(first.recv().await.unwrap().contains("\r\nHost: name.invalid\r\n"));
+    upstream.set_addresses(0, &[one, two]);
+    second.recv().await.unwrap();
+    second.recv().await.unwrap();
+    assert_eq!(upstream.readiness(), Ok(()), "one endpoint is enough");
+    upstream.set_addresses(0, &[two]);
+    second.recv().await.unwrap();
+    while upstream.readiness().is_ok() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(upstream.readiness(), Err(Reason::Status));
+    while first.try_recv().is_ok() {}
+    for _ in 0..3 {
+        second.recv().await.unwrap();
+    }
+    // At most the probe that was under way when its endpoint left.
+    assert!(first.try_recv().is_err() || first.try_recv().is_err());
 }

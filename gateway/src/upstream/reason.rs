@@ -15,7 +15,7 @@ pub enum Reason {
     Tls,
     /// The upstream's name does not resolve.
     Dns,
-    /// The upstream answered with a status outside 200 to 299.
+    /// The upstream answered a probe with another status than it should, or requests with a row of 5xx.
     Status,
     /// The upstream closed the connection or answered something that is not HTTP.
     Protocol,

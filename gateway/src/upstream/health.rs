@@ -1,60 +1,74 @@
-//! The state of one family and the rules by which it changes.
+//! Active health: the state of one endpoint and the rules by which it changes.
 //!
-//! A probed family is written by its probe alone, so that no client can mark an upstream unhealthy. An
-//! unprobed one follows the connections that requests make. Times are milliseconds of a monotonic clock.
+//! A probed endpoint is written by its probe alone, so that no client can mark it unhealthy. An unprobed one follows
+//! the connections that requests make. Times are milliseconds of a monotonic clock.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::Reason;
-use crate::config::{Probe, Ready, Upstream};
+use crate::config::{Probe, Ready};
 
-/// What is known of one family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Requests are forwarded.
-    Ready,
-    /// Requests are answered 503 `unavailable`.
-    NotReady(Reason),
-    /// Switched off by `enabled = false`: no part of any verdict, and requests are answered 503.
-    Disabled,
-}
-
-/// One family's state, shared between requests, probes and whoever asks.
+/// One endpoint's state, shared between requests, probes and whoever asks.
 #[derive(Debug)]
 pub(super) enum Health {
     Probed(Probed),
     Unprobed(Unprobed),
-    Disabled,
 }
 
 impl Health {
-    pub fn new(upstream: &Upstream) -> Self {
-        match &upstream.ready {
-            _ if !upstream.enabled => Self::Disabled,
+    pub fn new(ready: &Ready) -> Self {
+        match ready {
             Ready::Probe(probe) => Self::Probed(Probed::new(probe)),
             Ready::Unprobed => Self::Unprobed(Unprobed::default()),
         }
     }
 
-    pub fn state(&self, now: u64) -> State {
+    /// Why the endpoint is not ready; none when it is. For those who only look.
+    pub fn down(&self, now: u64) -> Option<Reason> {
         match self {
-            Self::Probed(probed) => probed.state(now),
-            Self::Unprobed(unprobed) => unprobed.state(now),
-            Self::Disabled => State::Disabled,
+            Self::Probed(probed) => probed.down(now),
+            Self::Unprobed(unprobed) => unprobed.down(now),
         }
     }
 
-    /// Whether a request may be forwarded now.
+    /// Whether one request is to go first, to find out whether connections can be made again. Answers true to one
+    /// who asks, until that one has had the time to.
+    pub fn trial(&self, now: u64) -> bool {
+        match self {
+            Self::Probed(_) => false,
+            Self::Unprobed(unprobed) => unprobed.trial(now),
+        }
+    }
+
+    /// Whether there is nobody else to be let first: the rule for requests, where [`Self::down`] is the one for
+    /// lookers.
     pub fn serves(&self, now: u64) -> bool {
         match self {
-            Self::Probed(probed) => probed.state(now) == State::Ready,
-            Self::Unprobed(unprobed) => unprobed.serves(now),
-            Self::Disabled => false,
+            Self::Probed(probed) => probed.down(now).is_none(),
+            Self::Unprobed(unprobed) => unprobed.serves(),
         }
+    }
+
+    /// Takes a probe's result; an unprobed endpoint has none. Answers the new state when it changed.
+    pub fn probed(&self, result: Result<(), Reason>, now: u64) -> Option<Result<(), Reason>> {
+        match self {
+            Self::Probed(probed) => probed.record(result, now),
+            Self::Unprobed(_) => None,
+        }
+    }
+
+    /// A request's connection was made. Answers whether that ends a time of not being ready.
+    pub fn connected(&self) -> bool {
+        matches!(self, Self::Unprobed(unprobed) if unprobed.connected())
+    }
+
+    /// A request's connection failed. Answers whether that begins a time of not being ready.
+    pub fn connect_failed(&self, reason: Reason, now: u64) -> bool {
+        matches!(self, Self::Unprobed(unprobed) if unprobed.failed(reason, now))
     }
 }
 
-/// A family whose upstream is probed.
+/// An endpoint that is probed.
 #[derive(Debug)]
 pub(super) struct Probed {
     rise: u32,
@@ -87,13 +101,10 @@ impl Probed {
         }
     }
 
-    fn state(&self, now: u64) -> State {
+    fn down(&self, now: u64) -> Option<Reason> {
         match Reason::of_code(self.reason.load(Relaxed)) {
-            Some(reason) => State::NotReady(reason),
-            None if now.saturating_sub(self.completed.load(Relaxed)) > self.stale_after => {
-                State::NotReady(Reason::Stale)
-            }
-            None => State::Ready,
+            None if now.saturating_sub(self.completed.load(Relaxed)) > self.stale_after => Some(Reason::Stale),
+            reason => reason,
         }
     }
 
@@ -101,7 +112,7 @@ impl Probed {
     ///
     /// The first result after the start decides alone; after that `rise` successes or `fall` failures in a row
     /// are needed. Called by one task at a time.
-    pub fn record(&self, result: Result<(), Reason>, now: u64) -> Option<State> {
+    pub fn record(&self, result: Result<(), Reason>, now: u64) -> Option<Result<(), Reason>> {
         let before = Reason::of_code(self.reason.load(Relaxed));
         let after = match (before, result) {
             (None, Ok(())) => {
@@ -124,7 +135,7 @@ impl Probed {
             self.against.store(0, Relaxed);
         }
         self.reason.store(after.map_or(0, Reason::to_code), Relaxed);
-        Some(after.map_or(State::Ready, State::NotReady))
+        Some(after.map_or(Ok(()), Err))
     }
 
     fn count_against(&self) -> u32 {
@@ -132,7 +143,7 @@ impl Probed {
     }
 }
 
-/// A family that is ready until connections to it fail.
+/// An endpoint that is ready until connections to it fail.
 ///
 /// After [`Unprobed::FALL`] failures in a row it is not ready for [`Unprobed::PAUSE`]. Then it counts as ready
 /// again, since no traffic would otherwise ever come to prove it, but one request alone goes first: until that
@@ -146,21 +157,25 @@ pub(super) struct Unprobed {
 }
 
 impl Unprobed {
-    /// Failures in a row that make the family not ready.
+    /// Failures in a row that make the endpoint not ready.
     const FALL: u32 = 3;
     /// Milliseconds for which it then stays so.
     const PAUSE: u64 = 2_000;
 
-    fn state(&self, now: u64) -> State {
-        if self.failures.load(Relaxed) < Self::FALL || now >= self.retry_at.load(Relaxed) {
-            return State::Ready;
+    fn down(&self, now: u64) -> Option<Reason> {
+        if self.serves() || now >= self.retry_at.load(Relaxed) {
+            return None;
         }
-        State::NotReady(Reason::of_code(self.reason.load(Relaxed)).unwrap_or(Reason::Refused))
+        Some(Reason::of_code(self.reason.load(Relaxed)).unwrap_or(Reason::Refused))
     }
 
-    fn serves(&self, now: u64) -> bool {
-        if self.failures.load(Relaxed) < Self::FALL {
-            return true;
+    fn serves(&self) -> bool {
+        self.failures.load(Relaxed) < Self::FALL
+    }
+
+    fn trial(&self, now: u64) -> bool {
+        if self.serves() {
+            return false;
         }
         let retry_at = self.retry_at.load(Relaxed);
         // Of all requests that come after the pause, the one that moves its end goes first.
@@ -202,29 +217,29 @@ mod tests {
 
     #[test]
     fn not_ready_before_the_first_probe_and_ready_after_one_success() {
-        let family = probed();
-        assert_eq!(family.state(0), State::NotReady(Reason::Starting));
-        assert_eq!(family.state(1_000_000), State::NotReady(Reason::Starting));
-        assert_eq!(family.record(Ok(()), 5), Some(State::Ready));
-        assert_eq!(family.state(5), State::Ready);
+        let endpoint = probed();
+        assert_eq!(endpoint.down(0), Some(Reason::Starting));
+        assert_eq!(endpoint.down(1_000_000), Some(Reason::Starting));
+        assert_eq!(endpoint.record(Ok(()), 5), Some(Ok(())));
+        assert_eq!(endpoint.down(5), None);
     }
 
     #[test]
     fn a_first_failure_gives_its_reason() {
-        let family = probed();
-        assert_eq!(family.record(Err(Reason::Dns), 5), Some(State::NotReady(Reason::Dns)));
-        assert_eq!(family.state(5), State::NotReady(Reason::Dns));
+        let endpoint = probed();
+        assert_eq!(endpoint.record(Err(Reason::Dns), 5), Some(Err(Reason::Dns)));
+        assert_eq!(endpoint.down(5), Some(Reason::Dns));
     }
 
     #[test]
     fn fall_failures_in_a_row_and_rise_successes_in_a_row_are_needed() {
-        let family = probed();
+        let endpoint = probed();
         let feed = |results: &[Result<(), Reason>]| -> Vec<bool> {
             results
                 .iter()
                 .map(|result| {
-                    family.record(*result, 1);
-                    family.state(1) == State::Ready
+                    endpoint.record(*result, 1);
+                    endpoint.down(1).is_none()
                 })
                 .collect()
         };
@@ -241,45 +256,42 @@ mod tests {
 
     #[test]
     fn the_reason_follows_the_last_failure() {
-        let family = probed();
-        family.record(Err(Reason::Refused), 1);
-        assert_eq!(family.record(Err(Reason::Refused), 2), None);
-        assert_eq!(
-            family.record(Err(Reason::Timeout), 3),
-            Some(State::NotReady(Reason::Timeout))
-        );
-        assert_eq!(family.record(Ok(()), 4), None);
+        let endpoint = probed();
+        endpoint.record(Err(Reason::Refused), 1);
+        assert_eq!(endpoint.record(Err(Reason::Refused), 2), None);
+        assert_eq!(endpoint.record(Err(Reason::Timeout), 3), Some(Err(Reason::Timeout)));
+        assert_eq!(endpoint.record(Ok(()), 4), None);
     }
 
     #[test]
     fn a_state_that_is_not_renewed_is_stale() {
-        let family = probed();
-        family.record(Ok(()), 10_000);
+        let endpoint = probed();
+        endpoint.record(Ok(()), 10_000);
         // Three intervals of 2 s and one timeout of 1 s.
-        assert_eq!(family.state(17_000), State::Ready);
-        assert_eq!(family.state(17_001), State::NotReady(Reason::Stale));
-        family.record(Ok(()), 17_500);
-        assert_eq!(family.state(17_500), State::Ready);
+        assert_eq!(endpoint.down(17_000), None);
+        assert_eq!(endpoint.down(17_001), Some(Reason::Stale));
+        endpoint.record(Ok(()), 17_500);
+        assert_eq!(endpoint.down(17_500), None);
     }
 
     #[test]
-    fn an_unprobed_family_follows_its_connections() {
-        let family = Unprobed::default();
-        assert_eq!(family.state(0), State::Ready);
-        assert!(!family.failed(Reason::Refused, 100));
-        assert!(!family.failed(Reason::Refused, 100));
-        assert!(family.serves(100));
-        assert!(family.failed(Reason::Timeout, 100));
-        assert!(!family.failed(Reason::Timeout, 100));
-        assert_eq!(family.state(101), State::NotReady(Reason::Timeout));
-        assert!(!family.serves(2_099));
+    fn an_unprobed_endpoint_follows_its_connections() {
+        let endpoint = Unprobed::default();
+        assert_eq!(endpoint.down(0), None);
+        assert!(!endpoint.failed(Reason::Refused, 100));
+        assert!(!endpoint.failed(Reason::Refused, 100));
+        assert!(endpoint.serves() && !endpoint.trial(100));
+        assert!(endpoint.failed(Reason::Timeout, 100));
+        assert!(!endpoint.failed(Reason::Timeout, 100));
+        assert_eq!(endpoint.down(101), Some(Reason::Timeout));
+        assert!(!endpoint.serves() && !endpoint.trial(2_099));
         // The pause is over: ready in the eyes of a balancer, and one request goes first.
-        assert_eq!(family.state(2_100), State::Ready);
-        assert!(family.serves(2_100));
-        assert!(!family.serves(2_100));
-        assert_eq!(family.state(2_101), State::NotReady(Reason::Timeout));
-        assert!(family.connected());
-        assert!(!family.connected());
-        assert!(family.serves(2_102));
+        assert_eq!(endpoint.down(2_100), None);
+        assert!(endpoint.trial(2_100));
+        assert!(!endpoint.trial(2_100));
+        assert_eq!(endpoint.down(2_101), Some(Reason::Timeout));
+        assert!(endpoint.connected());
+        assert!(!endpoint.connected());
+        assert!(endpoint.serves() && !endpoint.trial(2_102));
     }
 }

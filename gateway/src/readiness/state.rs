@@ -1,0 +1,14 @@
+//! What is known of one family.
+
+use super::Reason;
+
+/// The state of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Enough of its endpoints are ready.
+    Ready,
+    /// Too few are; requests are answered 503 `unavailable` when none is.
+    NotReady(Reason),
+    /// Switched off by `enabled = false`: no part of any verdict, and requests are answered 503.
+    Disabled,
+}
