@@ -42,7 +42,7 @@ fn each_family_is_answered_by_its_profile_with_the_target_unchanged() {
             "POST",
             action.clone(),
             "extension",
-            "/runtime/ext/{domain}/actions/{action}",
+            "/runtime/ext/{domain:kebab}/actions/{action:kebab}",
         ),
         ("GET", format!("{CENTRAL}?a=1&b"), "central", "/api/v1/users/{user}"),
         (

@@ -2,7 +2,8 @@
 
 use crate::harness::client::{NoResponse, request_bytes};
 use crate::harness::deployment::Deployment;
-use crate::harness::recorder::{Answer, show};
+use crate::harness::received::show;
+use crate::harness::recorder::Answer;
 use crate::harness::{CENTRAL, WORKSPACE};
 
 /// Sends a POST with these header lines and body followed by a hidden request, and asserts that the answer is one

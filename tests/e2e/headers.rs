@@ -2,7 +2,8 @@
 
 use crate::harness::client::{Client, request_bytes};
 use crate::harness::deployment::Deployment;
-use crate::harness::recorder::{Answer, show};
+use crate::harness::received::show;
+use crate::harness::recorder::Answer;
 use crate::harness::{CENTRAL, WORKSPACE};
 
 #[test]

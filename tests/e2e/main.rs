@@ -15,6 +15,7 @@ mod documentation;
 mod errors;
 mod framing;
 mod headers;
+mod limits;
 mod metrics;
 mod oracle;
 mod readiness;

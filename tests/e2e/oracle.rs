@@ -1,7 +1,8 @@
 //! The harness itself, without a gateway between its two ends: an oracle that is wrong proves anything.
 
 use crate::harness::client::{Client, NoResponse, request_bytes};
-use crate::harness::recorder::{Answer, Recorder, Then, show};
+use crate::harness::received::show;
+use crate::harness::recorder::{Answer, Recorder, Then};
 
 #[test]
 fn the_recorder_keeps_exact_bytes_and_counts_connections() {

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use crate::harness::client::{Client, Response, request_bytes};
 use crate::harness::deployment::{Deployment, probe_keys};
 use crate::harness::process::Gateway;
-use crate::harness::recorder::{Answer, Recorder, show};
+use crate::harness::received::show;
+use crate::harness::recorder::{Answer, Recorder};
 use crate::harness::{CENTRAL, EXTENSION, PATIENCE, WORKSPACE};
 
 /// Asks the admin listener until the status is there. A probe's outcome has no event outside of the gateway.

@@ -212,3 +212,105 @@ fn the_query_is_opaque() {
         assert_eq!(response.status, 400, "{query:?}");
     }
 }
+
+/// Names as people give them; no server reads one of them as anything else.
+const NAMES: [&str; 10] = [
+    "7e57ab1e-0000-4000-8000-00000000c0de",
+    "01HV5QX9ZK3J8W2M4N6P7R8S9T",
+    "2026-11-30T12:34:56.789Z",
+    "v1.2.3",
+    "Read.Me..TXT",
+    "Quarterly%20Report%20(final).pdf",
+    "%C3%A9t%C3%A9",
+    "%e6%97%a5%e6%9c%ac",
+    "100%25",
+    "someone+tag@example.com",
+];
+
+/// The routes of the reference contract, each parameter as `{}`. The extension's last ones are kebab-case, which is the
+/// contract's own word on what a name may be.
+const ROUTES: [(&str, &str); 16] = [
+    ("central", "/assets/{}"),
+    ("central", "/api/v1/oauth/{}/callback"),
+    ("central", "/api/v1/users/{}"),
+    ("central", "/api/v1/orgs/{}"),
+    ("central", "/api/v1/apps/{}"),
+    ("central", "/api/v1/webhooks/{}"),
+    ("workspace", "/api/v1/workspaces/{}"),
+    ("workspace", "/api/v1/workspaces/{}/agents/{}"),
+    ("workspace", "/api/v1/workspaces/{}/agents/{}/runtime/status"),
+    ("workspace", "/api/v1/workspaces/{}/agents/{}/runtime/logs/{}"),
+    ("workspace", "/api/v1/workspaces/{}/files/{}/{}"),
+    ("workspace", "/api/v1/workspaces/{}/threads/{}/messages"),
+    ("workspace", "/api/v1/workspaces/{}/threads/{}/events"),
+    ("extension", "/api/v1/workspaces/{}/agents/{}/runtime/ext"),
+    ("extension", "/api/v1/workspaces/{}/agents/{}/runtime/ext/github"),
+    (
+        "extension",
+        "/api/v1/workspaces/{}/agents/{}/runtime/ext/github/actions/sync-all",
+    ),
+];
+
+#[test]
+fn no_name_in_a_free_parameter_is_refused_or_changed() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    for (family, route) in ROUTES {
+        for name in NAMES {
+            deployment.passes(&gateway, family, &route.replace("{}", name));
+        }
+    }
+}
+
+#[test]
+fn an_encoded_slash_in_a_name_passes_unchanged_unless_its_family_refuses_them() {
+    let names = [
+        ("central", "/api/v1/users/a%2Fb"),
+        ("workspace", "/api/v1/workspaces/w1/agents/a%2fb"),
+        ("workspace", "/api/v1/workspaces/w1/files/a%252Fb%2Fc"),
+    ];
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    for (family, target) in names {
+        deployment.passes(&gateway, family, target);
+    }
+    let contract = include_str!("../../config/agentteam/contract.toml");
+    let claims = "claims = [\"/api/v1/workspaces/{workspace}/**\"]";
+    let stricter = contract.replace(claims, &format!("{claims}\nencoded_slash = \"refuse\""));
+    assert_ne!(contract, stricter);
+    let deployment = Deployment::new().with_contract(&stricter);
+    let gateway = deployment.start();
+    for (family, target) in names {
+        if family == "workspace" {
+            refused_with(&deployment, &gateway, target, 400, "ambiguous_path");
+        } else {
+            deployment.passes(&gateway, family, target);
+        }
+    }
+    deployment.passes(&gateway, "workspace", "/api/v1/workspaces/w1/files/a%20b");
+}
+
+#[test]
+fn a_header_that_names_another_path_reaches_only_an_upstream_that_asks_for_it() {
+    let misleading = [
+        ("X-Original-URL", "/api/internal/jobs"),
+        ("X-Rewrite-URL", "/api/internal/jobs"),
+        ("X_Original_URL", "/api/internal/jobs"),
+        ("X-HTTP-Method-Override", "DELETE"),
+        ("X-Forwarded-Prefix", "/api/internal"),
+    ];
+    let deployment = Deployment::new().with_upstream_keys("workspace", "pass_headers = [\"X-Original-URL\"]");
+    let gateway = deployment.start();
+    for target in [CENTRAL, WORKSPACE] {
+        assert_eq!(gateway.client().request("GET", target, &misleading).status, 200);
+    }
+    let received = deployment.upstream("workspace").only_request();
+    assert_eq!(received.value("x-original-url"), "/api/internal/jobs");
+    for (name, _) in misleading.iter().skip(1) {
+        assert!(received.values(name).is_empty(), "{name}");
+    }
+    let received = deployment.upstream("central").only_request();
+    for (name, _) in misleading {
+        assert!(received.values(name).is_empty(), "{name}");
+    }
+}

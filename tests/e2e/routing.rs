@@ -2,7 +2,7 @@
 
 use crate::harness::client::request_bytes;
 use crate::harness::deployment::Deployment;
-use crate::harness::recorder::show;
+use crate::harness::received::show;
 use crate::harness::{CENTRAL, EXTENSION, INTERNAL, UNKNOWN, WORKSPACE};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Request targets that are not a plain path, RFC 9112 section 3.2.
 
 use crate::harness::deployment::Deployment;
-use crate::harness::recorder::show;
+use crate::harness::received::show;
 use crate::harness::{CENTRAL, INTERNAL};
 
 fn request(line: &str) -> String {

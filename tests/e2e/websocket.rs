@@ -4,7 +4,8 @@ use std::io::{Read as _, Write as _};
 
 use crate::harness::client::{NoResponse, request_bytes};
 use crate::harness::deployment::Deployment;
-use crate::harness::recorder::{Answer, Then, show};
+use crate::harness::received::show;
+use crate::harness::recorder::{Answer, Then};
 use crate::harness::{EXTENSION, INTERNAL, UNKNOWN, WORKSPACE};
 
 const UPGRADE: [(&str, &str); 4] = [

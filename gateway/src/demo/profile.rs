@@ -138,7 +138,7 @@ mod tests {
             serde_json::json!({
                 "profile": "extension",
                 "method": "POST",
-                "route": "/api/v1/workspaces/{workspace}/agents/{agent}/runtime/ext/{domain}/actions/{action}",
+                "route": "/api/v1/workspaces/{workspace}/agents/{agent}/runtime/ext/{domain:kebab}/actions/{action:kebab}",
                 "target": "/api/v1/workspaces/w1/agents/a1/runtime/ext/github/actions/create-issue?x=%2F",
             })
         );

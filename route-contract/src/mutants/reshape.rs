@@ -96,7 +96,8 @@ mod tests {
     #[test]
     fn templates_are_made_wider_and_narrower() {
         type Reshape = fn(&Template) -> Option<Template>;
-        let reshapes: [(Reshape, &[(&str, Option<&str>)]); 4] = [
+        type Case = (&'static str, Option<&'static str>);
+        let reshapes: [(Reshape, &[Case]); 4] = [
             (
                 cut_last_segment,
                 &[

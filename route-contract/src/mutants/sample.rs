@@ -85,7 +85,9 @@ pub(super) fn choose(steps: Vec<Step>, limit: usize) -> (Vec<Step>, Vec<Sample>)
 mod tests {
     use super::*;
 
-    fn steps(counts: &[(fn(usize) -> Step, usize)]) -> Vec<Step> {
+    type Make = fn(usize) -> Step;
+
+    fn steps(counts: &[(Make, usize)]) -> Vec<Step> {
         counts.iter().flat_map(|(make, count)| (0..*count).map(make)).collect()
     }
 
@@ -102,7 +104,7 @@ mod tests {
         assert_eq!(chosen.len(), 103);
         let tried: Vec<usize> = samples.iter().map(|sample| sample.tried).collect();
         assert_eq!(tried, [50, 3, 50]);
-        assert!(chosen.iter().any(|step| *step == Step::DropRetired { index: 999 }));
+        assert!(chosen.contains(&Step::DropRetired { index: 999 }));
         assert_eq!(choose(by_operator, usize::MAX / 2000).0.len(), 1503);
         assert!(choose(of, 0).0.is_empty());
     }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use super::PATIENCE;
-use super::recorder::{find, show};
+use super::received::{find, show};
 
 /// One answer.
 #[derive(Clone, Debug)]

@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use super::client::Response;
 use super::process::{BINARY, Gateway, addresses_in_log};
-use super::recorder::{PROBE_TARGET, Recorder, show};
+use super::received::show;
+use super::recorder::{PROBE_TARGET, Recorder};
 
 /// The families that the reference contract forwards.
 pub const FORWARDED: [&str; 3] = ["central", "workspace", "extension"];

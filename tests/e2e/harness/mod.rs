@@ -3,6 +3,7 @@
 pub mod client;
 pub mod deployment;
 pub mod process;
+pub mod received;
 pub mod recorder;
 
 use std::time::Duration;
