@@ -336,8 +336,9 @@ impl Trie {
 /// A combination of patterns with a segment that satisfies it.
 type Witnessed = (Vec<bool>, Vec<u8>);
 
-/// The combinations of some patterns that segments satisfy, computed once for each set.
-type Combinations = HashMap<Box<[PatternId]>, Vec<Vec<bool>>>;
+/// The combinations of some patterns that segments satisfy, computed once for each set, each with the segment that
+/// showed it last: where no readable guess shows it, the same segment mostly does in the next place too.
+type Combinations = HashMap<Box<[PatternId]>, Vec<(Vec<bool>, Option<Vec<u8>>)>>;
 
 struct Builder<'t> {
     trie: &'t Trie,
@@ -531,13 +532,16 @@ impl<'t> Builder<'t> {
         let undecided = || AutomatonError::Undecided(self.place(at));
         // The joint automaton is needed where a combination is new or a readable guess does not show it.
         let mut joint = None;
-        let combinations = match self.combinations.get(narrow) {
+        let mut combinations = match self.combinations.get(narrow) {
             Some(known) => known.clone(),
             None => {
                 let segments = Segments::new(&dfas).ok_or_else(undecided)?;
                 let combinations = segments.combinations();
                 joint = Some(segments);
                 combinations
+                    .into_iter()
+                    .map(|combination| (combination, None))
+                    .collect()
             }
         };
         let mut guesses: Vec<String> = nodes
@@ -547,16 +551,20 @@ impl<'t> Builder<'t> {
             .collect();
         guesses.extend(["other", "x", "1", "X_", "other1"].map(str::to_owned));
         let mut found = Vec::with_capacity(combinations.len());
-        for combination in &combinations {
+        for (combination, last) in &mut combinations {
             let shows = |segment: &[u8]| {
                 !is_literal(segment)
                     && narrow
                         .iter()
-                        .zip(combination)
+                        .zip(&*combination)
                         .all(|(id, expected)| trie.patterns[*id as usize].matches(segment) == *expected)
             };
             if let Some(guess) = guesses.iter().find(|guess| shows(guess.as_bytes())) {
                 found.push((combination.clone(), guess.clone().into_bytes()));
+                continue;
+            }
+            if let Some(segment) = last.as_ref().filter(|segment| shows(segment)) {
+                found.push((combination.clone(), segment.clone()));
                 continue;
             }
             let segments = match &joint {
@@ -564,7 +572,10 @@ impl<'t> Builder<'t> {
                 None => joint.insert(Segments::new(&dfas).ok_or_else(undecided)?),
             };
             match segments.find(combination, |segment| !is_literal(segment)) {
-                Ok(Some(segment)) => found.push((combination.clone(), segment)),
+                Ok(Some(segment)) => {
+                    *last = Some(segment.clone());
+                    found.push((combination.clone(), segment));
+                }
                 Ok(None) => {}
                 Err(_) => return Err(undecided()),
             }

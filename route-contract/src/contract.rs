@@ -239,7 +239,6 @@ impl Contract {
 
     /// Whether the route stands under `[common]`: same shape, whatever the method.
     pub fn is_common(&self, template: &Template) -> bool {
-        let shape = template.shape(true);
-        self.common.iter().any(|route| route.template.shape(true) == shape)
+        self.common.iter().any(|route| route.template.has_shape_of(template))
     }
 }

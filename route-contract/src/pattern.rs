@@ -4,6 +4,7 @@
 //! so that the proof can ask which combinations of patterns some segment can satisfy.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use regex_automata::dfa::{Automaton as _, dense};
 use regex_automata::util::primitives::StateID;
@@ -98,7 +99,7 @@ pub enum Pattern {
     /// Every segment that is not empty.
     Any,
     /// The segments that a DFA accepts.
-    Dfa(Box<SegmentDfa>),
+    Dfa(Arc<SegmentDfa>),
 }
 
 /// A DFA that is run from the first byte of a segment to its last.
@@ -128,7 +129,7 @@ impl Pattern {
         };
         let prefix = escape(&parameter.prefix);
         let suffix = escape(&parameter.suffix);
-        compile(&format!("{prefix}(?:{kind}){suffix}"), fold).map(|dfa| Self::Dfa(Box::new(dfa)))
+        compile(&format!("{prefix}(?:{kind}){suffix}"), fold).map(|dfa| Self::Dfa(Arc::new(dfa)))
     }
 
     /// What tells it apart from other patterns.

@@ -200,14 +200,8 @@ impl<'c> Proof<'c> {
 
     /// Every route of every plain profile that is not a common one.
     pub fn plain_routes(&self) -> impl Iterator<Item = Reach<'_>> {
-        let common: Vec<String> = self
-            .contract
-            .common
-            .iter()
-            .map(|route| route.template.shape(true))
-            .collect();
-        self.routes().filter(move |reach| {
-            matches!(reach.profile.role, Role::Plain { .. }) && !common.contains(&reach.route.template.shape(true))
+        self.routes().filter(|reach| {
+            matches!(reach.profile.role, Role::Plain { .. }) && !self.contract.is_common(&reach.route.template)
         })
     }
 

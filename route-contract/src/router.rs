@@ -1,11 +1,11 @@
 //! A profile's router, built with `matchit` as a server would build it: what the profile really answers.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use crate::contract::{Contract, Profile, Route};
 use crate::diagnostic::Diagnostic;
 use crate::pattern::Pattern;
-use crate::template::{Segment, Template};
+use crate::template::{Parameter, Segment, Template};
 
 /// Two routes that one router cannot hold.
 pub const CONFLICT: &str = "RC0201";
@@ -55,8 +55,9 @@ impl ProfileRouter {
             entries: Vec::new(),
         };
         let mut faults = Vec::new();
-        let mut by_shape: BTreeMap<String, usize> = BTreeMap::new();
+        let mut by_shape: HashMap<String, usize> = HashMap::new();
         let mut taken: HashSet<String> = HashSet::new();
+        let mut kinds: HashMap<Option<Box<str>>, Pattern> = HashMap::new();
         // Routes that name their path come before those that end in `/**`: beside `/files`, a `/files/**`
         // stands for what is below.
         let own = contract.routes_of(profile).into_iter().chain(&contract.common);
@@ -70,7 +71,7 @@ impl ProfileRouter {
             let patterns: Result<Vec<Pattern>, String> = route
                 .template
                 .parameters()
-                .map(|parameter| kind_of(parameter, contract))
+                .map(|parameter| kind_of(parameter, contract, &mut kinds))
                 .collect();
             let index = router.entries.len();
             match patterns {
@@ -153,14 +154,23 @@ impl ProfileRouter {
     }
 }
 
-/// The pattern of a parameter alone: `matchit` has taken the prefix and the suffix off.
-fn kind_of(parameter: &crate::template::Parameter, contract: &Contract) -> Result<Pattern, String> {
-    let bare = crate::template::Parameter {
+/// The pattern of a parameter alone: `matchit` has taken the prefix and the suffix off. Each kind is compiled once.
+fn kind_of(
+    parameter: &Parameter,
+    contract: &Contract,
+    known: &mut HashMap<Option<Box<str>>, Pattern>,
+) -> Result<Pattern, String> {
+    if let Some(pattern) = known.get(&parameter.kind) {
+        return Ok(pattern.clone());
+    }
+    let bare = Parameter {
         prefix: Box::default(),
         suffix: Box::default(),
         ..parameter.clone()
     };
-    Pattern::new(&bare, &contract.kinds, false)
+    let pattern = Pattern::new(&bare, &contract.kinds, false)?;
+    known.insert(parameter.kind.clone(), pattern.clone());
+    Ok(pattern)
 }
 
 /// What `matchit` calls a final `/**`.

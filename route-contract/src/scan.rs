@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::contract::{Contract, FamilyId, Serve};
+use crate::contract::{Contract, FamilyId, LocatedTemplate, Serve};
 use crate::ownership::Owner;
 use crate::pattern::{Kinds, Pattern, PatternKey};
 use crate::template::{Segment, Template};
@@ -11,13 +11,24 @@ use crate::template::{Segment, Template};
 /// The ordered scan.
 pub struct Scan {
     families: Vec<ScannedFamily>,
-    patterns: HashMap<PatternKey, Pattern>,
+    kinds: Kinds,
 }
 
 struct ScannedFamily {
     serve: Serve,
-    claims: Vec<Template>,
-    routes: Option<Vec<Template>>,
+    claims: Vec<ScannedTemplate>,
+    routes: Option<Vec<ScannedTemplate>>,
+}
+
+struct ScannedTemplate {
+    segments: Vec<Expected>,
+    tail: bool,
+}
+
+/// What a segment must be.
+enum Expected {
+    Literal(Box<str>),
+    Parameter(Pattern),
 }
 
 impl Scan {
@@ -26,80 +37,88 @@ impl Scan {
     /// # Errors
     /// A kind that does not exist or cannot be compiled.
     pub fn new(contract: &Contract) -> Result<Self, String> {
+        // Each pattern is compiled once, not once for each template that has it.
         let mut patterns = HashMap::new();
+        let mut scanned = |located: &[LocatedTemplate]| -> Result<Vec<ScannedTemplate>, String> {
+            let templates = located.iter().map(|located| &located.template);
+            templates
+                .map(|template| ScannedTemplate::new(template, &contract.kinds, &mut patterns))
+                .collect()
+        };
         let mut families = Vec::new();
         for family in &contract.families {
-            let claims: Vec<Template> = family.claims.iter().map(|located| located.template.clone()).collect();
-            let routes: Option<Vec<Template>> = family
-                .routes
-                .as_ref()
-                .map(|routes| routes.iter().map(|located| located.template.clone()).collect());
-            for template in claims.iter().chain(routes.iter().flatten()) {
-                collect_patterns(template, &contract.kinds, &mut patterns)?;
-            }
             families.push(ScannedFamily {
                 serve: family.serve,
-                claims,
-                routes,
+                claims: scanned(&family.claims)?,
+                routes: family.routes.as_deref().map(&mut scanned).transpose()?,
             });
         }
-        Ok(Self { families, patterns })
+        Ok(Self {
+            families,
+            kinds: contract.kinds.clone(),
+        })
     }
 
     /// The owner of a path.
     pub fn owner(&self, path: &[u8]) -> Owner {
         for (id, family) in (0..).map(FamilyId).zip(&self.families) {
-            if !family.claims.iter().any(|claim| self.matches(claim, path)) {
+            if !family.claims.iter().any(|claim| claim.matches(path)) {
                 continue;
             }
             return match (&family.serve, &family.routes) {
                 (Serve::Never, _) => Owner::Never(id),
                 (Serve::Forward, None) => Owner::Family(id),
-                (Serve::Forward, Some(routes)) if routes.iter().any(|route| self.matches(route, path)) => {
-                    Owner::Family(id)
-                }
+                (Serve::Forward, Some(routes)) if routes.iter().any(|route| route.matches(path)) => Owner::Family(id),
                 (Serve::Forward, Some(_)) => Owner::Refused(id),
             };
         }
         Owner::Unclaimed
     }
 
-    /// Whether one of the contract's templates matches a path.
+    /// Whether a template of the contract matches a path.
     pub fn covers(&self, template: &Template, path: &[u8]) -> bool {
-        self.matches(template, path)
+        ScannedTemplate::new(template, &self.kinds, &mut HashMap::new()).is_ok_and(|scanned| scanned.matches(path))
+    }
+}
+
+impl ScannedTemplate {
+    fn new(template: &Template, kinds: &Kinds, patterns: &mut HashMap<PatternKey, Pattern>) -> Result<Self, String> {
+        let mut segments = Vec::with_capacity(template.segments().len());
+        for segment in template.segments() {
+            segments.push(match segment {
+                Segment::Literal(literal) => Expected::Literal(literal.clone()),
+                Segment::Parameter(parameter) => {
+                    let key = Pattern::key(parameter);
+                    let pattern = match patterns.get(&key) {
+                        Some(known) => known.clone(),
+                        None => Pattern::new(parameter, kinds, false)?,
+                    };
+                    patterns.entry(key).or_insert_with(|| pattern.clone());
+                    Expected::Parameter(pattern)
+                }
+            });
+        }
+        Ok(Self {
+            segments,
+            tail: template.has_tail(),
+        })
     }
 
-    fn matches(&self, template: &Template, path: &[u8]) -> bool {
+    fn matches(&self, path: &[u8]) -> bool {
         let Some(path) = path.strip_prefix(b"/") else {
             return false;
         };
         let mut segments = path.split(|byte| *byte == b'/');
-        for expected in template.segments() {
+        for expected in &self.segments {
             let Some(segment) = segments.next() else { return false };
             let fits = match expected {
-                Segment::Literal(literal) => literal.as_bytes() == segment,
-                Segment::Parameter(parameter) => self
-                    .patterns
-                    .get(&Pattern::key(parameter))
-                    .is_some_and(|pattern| pattern.matches(segment)),
+                Expected::Literal(literal) => literal.as_bytes() == segment,
+                Expected::Parameter(pattern) => pattern.matches(segment),
             };
             if !fits {
                 return false;
             }
         }
-        template.has_tail() || segments.next().is_none()
+        self.tail || segments.next().is_none()
     }
-}
-
-fn collect_patterns(
-    template: &Template,
-    kinds: &Kinds,
-    patterns: &mut HashMap<PatternKey, Pattern>,
-) -> Result<(), String> {
-    for parameter in template.parameters() {
-        if let std::collections::hash_map::Entry::Vacant(free) = patterns.entry(Pattern::key(parameter)) {
-            free.insert(Pattern::new(parameter, kinds, false)?);
-        }
-    }
-    Ok(())
 }

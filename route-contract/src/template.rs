@@ -195,6 +195,19 @@ impl Template {
         })
     }
 
+    /// Whether both have one [`shape`](Self::shape), kinds and all.
+    pub fn has_shape_of(&self, other: &Self) -> bool {
+        self.tail == other.tail
+            && self.segments.len() == other.segments.len()
+            && self.segments.iter().zip(&other.segments).all(|pair| match pair {
+                (Segment::Literal(left), Segment::Literal(right)) => left == right,
+                (Segment::Parameter(left), Segment::Parameter(right)) => {
+                    (&left.prefix, &left.kind, &left.suffix) == (&right.prefix, &right.kind, &right.suffix)
+                }
+                _ => false,
+            })
+    }
+
     /// The template without the names of its parameters: two templates with one shape match the same
     /// paths. With `kinds` false, what the kinds narrow is left out too.
     pub fn shape(&self, kinds: bool) -> String {

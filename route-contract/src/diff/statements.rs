@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::contract::{Contract, Profile, Role};
+use crate::contract::{Contract, Family, Profile, Role};
 use crate::pattern::Kinds;
 use crate::template::{Segment, Template};
 
@@ -104,18 +104,26 @@ pub(super) fn compare(old: &Contract, new: &Contract) -> Vec<Statement> {
         add(key, text, Sign::Added);
     }
     for family in &new.families {
-        let known = old.families.iter().find(|known| known.name == family.name);
-        if let Some(known) = known
-            && known.owner != family.owner
-        {
-            let word = |owner: &Option<String>| owner.clone().unwrap_or_else(|| "nobody".to_owned());
-            statements.push(Statement {
-                about: About::Family,
-                name: family.name.clone(),
-                text: format!("owner {} → {}", word(&known.owner), word(&family.owner)),
-                sign: Sign::Changed,
-            });
-        }
+        let Some(known) = old.families.iter().find(|known| known.name == family.name) else {
+            continue;
+        };
+        let mut changed = |what: &str, before: &str, after: &str| {
+            if before != after {
+                statements.push(Statement {
+                    about: About::Family,
+                    name: family.name.clone(),
+                    text: format!("{what} {before} → {after}"),
+                    sign: Sign::Changed,
+                });
+            }
+        };
+        let owner = |family: &Family| family.owner.clone().unwrap_or_else(|| "nobody".to_owned());
+        changed("owner", &owner(known), &owner(family));
+        changed(
+            "encoded_slash",
+            known.encoded_slash.as_str(),
+            family.encoded_slash.as_str(),
+        );
     }
     statements.sort();
     statements

@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn templates_are_made_wider_and_narrower() {
         type Reshape = fn(&Template) -> Option<Template>;
-        type Case = (&'static str, Option<&'static str>);
-        let reshapes: [(Reshape, &[Case]); 4] = [
+        type Cases = &'static [(&'static str, Option<&'static str>)];
+        let reshapes: [(Reshape, Cases); 4] = [
             (
                 cut_last_segment,
                 &[

@@ -85,27 +85,18 @@ pub(super) fn choose(steps: Vec<Step>, limit: usize) -> (Vec<Step>, Vec<Sample>)
 mod tests {
     use super::*;
 
-    type Make = fn(usize) -> Step;
-
-    fn steps(counts: &[(Make, usize)]) -> Vec<Step> {
-        counts.iter().flat_map(|(make, count)| (0..*count).map(make)).collect()
-    }
-
     #[test]
     fn rare_operators_are_tried_whole_and_the_others_share_the_rest() {
-        let of = steps(&[
-            (|family| Step::DropFamily { family }, 3),
-            (|index| Step::DropRetired { index }, 1000),
-            (|family| Step::DropClaim { family, claim: 0 }, 500),
-        ]);
-        let mut by_operator = of.clone();
-        by_operator.sort_by_key(Step::operator);
+        let claims = (0..500).map(|claim| Step::DropClaim { family: 0, claim });
+        let families = (0..3).map(|family| Step::DropFamily { family });
+        let retired = (0..1000).map(|index| Step::DropRetired { index });
+        let by_operator: Vec<Step> = claims.chain(families).chain(retired).collect();
         let (chosen, samples) = choose(by_operator.clone(), 103);
         assert_eq!(chosen.len(), 103);
         let tried: Vec<usize> = samples.iter().map(|sample| sample.tried).collect();
         assert_eq!(tried, [50, 3, 50]);
         assert!(chosen.contains(&Step::DropRetired { index: 999 }));
-        assert_eq!(choose(by_operator, usize::MAX / 2000).0.len(), 1503);
-        assert!(choose(of, 0).0.is_empty());
+        assert_eq!(choose(by_operator.clone(), usize::MAX / 2000).0.len(), 1503);
+        assert!(choose(by_operator, 0).0.is_empty());
     }
 }

@@ -17,7 +17,7 @@ pub const ROUTER: &str = "RC0403";
 /// How many templates the ordered scan may look at in one check, all paths together. Beyond it the scan,
 /// which is slow because it is obvious, is asked about every n-th class; the compiled matcher and the routers
 /// are always asked about all.
-const SCAN_BUDGET: usize = 50_000_000;
+const SCAN_BUDGET: usize = 20_000_000;
 
 pub(super) fn check(proof: &Proof<'_>, findings: &mut Vec<Diagnostic>) {
     unreachable(proof, findings);
