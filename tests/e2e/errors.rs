@@ -66,7 +66,8 @@ fn an_answer_that_breaks_off_is_an_upstream_failure() {
 
 #[test]
 fn an_answer_that_breaks_off_inside_its_body_is_never_completed() {
-    let deployment = Deployment::new().with_upstream_keys("central", "response_timeout = \"300ms\"\nbody_timeout = \"300ms\"");
+    let deployment =
+        Deployment::new().with_upstream_keys("central", "response_timeout = \"300ms\"\nbody_timeout = \"300ms\"");
     let gateway = deployment.start();
     let parts: [&[u8]; 2] = [
         b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst",
