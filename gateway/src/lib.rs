@@ -1,6 +1,7 @@
 //! An edge gateway that serves a proved route contract.
 
 pub mod admin;
+pub mod certificate;
 pub mod cli;
 pub mod config;
 pub mod demo;

@@ -19,8 +19,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::config::{Config, Deployment};
-use crate::listen::{self, HeadLimits, Listener, PlainDoor};
+use crate::config::{Config, Deployment, Loaded, Size};
+use crate::listen::tls::Reload;
+use crate::listen::{self, HeadLimits, Http2Limits, Listener, PlainDoor, Tls};
 use crate::proxy::door::PublicDoor;
 use crate::proxy::{Generation, Proxy};
 use crate::readiness::{Board, Probes};
@@ -101,6 +102,8 @@ pub struct Server {
     serving: JoinSet<()>,
     admin_serving: JoinSet<()>,
     _probes: Probes,
+    /// Follows the certificates; ends when this is dropped.
+    _following: JoinSet<()>,
 }
 
 impl Server {
@@ -124,7 +127,8 @@ impl Server {
         let metrics = Arc::new(metrics);
         let upstreams = Arc::new(Upstreams::new(&contract, config));
         let board = Arc::new(Board::new(upstreams.clone()));
-        let public_listener = bind(config.listen.public).await?;
+        let tls = listener_tls(&loaded, &metrics)?;
+        let public_listener = bind(config.listen.public).await?.with_tls(tls.clone());
         let admin_listener = bind(config.listen.admin).await?;
         let probes = Probes::start(&upstreams).map_err(|error| setup("the probes", &error))?;
         let generation = Generation::new(contract, classifier, upstreams.clone(), config, &metrics);
@@ -138,9 +142,14 @@ impl Server {
             metrics: metrics.clone(),
         };
         let door = Arc::new(PublicDoor::new(generation.clone(), metrics.clone()));
-        let proxy = Proxy::new(generation, board, metrics);
+        let proxy = Proxy::new(generation, board, metrics.clone());
         let proxy = Arc::new(http_proxy(&Arc::new(pingora_settings(config)), proxy));
         let admin_app = Arc::new(admin(state.clone()));
+
+        let mut following = JoinSet::new();
+        if let (Some(tls), Some(table)) = (tls, &config.listen.tls) {
+            following.spawn(follow_certificates(tls, table.reload_interval.get(), metrics.clone()));
+        }
 
         let (stop_public, public_stopped) = watch::channel(false);
         let (stop_admin, admin_stopped) = watch::channel(false);
@@ -159,6 +168,7 @@ impl Server {
             serving,
             admin_serving,
             _probes: probes,
+            _following: following,
         })
     }
 
@@ -264,6 +274,49 @@ async fn bind(address: SocketAddr) -> Result<Listener, StartError> {
         .map_err(|cause| StartError::Bind { address, cause })
 }
 
+/// TLS for the public listener. The files were found sound by the check, a moment ago.
+fn listener_tls(loaded: &Loaded, metrics: &Metrics) -> Result<Option<Arc<Tls>>, StartError> {
+    let Some(settings) = loaded.tls_settings() else {
+        return Ok(None);
+    };
+    let files = settings.load().map_err(|faults| {
+        let fault = faults.into_iter().next();
+        setup(
+            "TLS",
+            &fault.map_or_else(|| "no certificate".to_owned(), |fault| fault.unusable.fault.to_string()),
+        )
+    })?;
+    if let Some(expiry) = files.expires() {
+        metrics.set_certificate_expiry(expiry);
+    }
+    Ok(Some(Arc::new(Tls::new(settings, &files))))
+}
+
+/// Takes over new certificate files; those that cannot be used change nothing.
+async fn follow_certificates(tls: Arc<Tls>, interval: Duration, metrics: Arc<Metrics>) {
+    tls.follow(interval, |reload, expiry| match reload {
+        Reload::Loaded => {
+            metrics.count_certificate_load(true);
+            if let Some(expiry) = expiry {
+                metrics.set_certificate_expiry(expiry);
+            }
+            tracing::info!("new certificates are in use");
+        }
+        Reload::Refused(faults) => {
+            metrics.count_certificate_load(false);
+            for fault in faults {
+                tracing::error!(
+                    file = fault.unusable.part.name(),
+                    certificate = fault.certificate.map_or(0, |index| index + 1),
+                    cause = %fault.unusable.fault,
+                    "changed certificate files cannot be used; the ones before them stay in use"
+                );
+            }
+        }
+    })
+    .await;
+}
+
 fn setup(what: &'static str, error: &dyn std::fmt::Display) -> StartError {
     StartError::Setup {
         what,
@@ -283,7 +336,8 @@ fn pingora_settings(config: &Config) -> ServerConf {
 
 fn public_limits(config: &Config) -> listen::Limits {
     let limits = &config.limits;
-    let bytes = |size: crate::config::Size| usize::try_from(size.bytes()).unwrap_or(usize::MAX);
+    let bytes = |size: Size| usize::try_from(size.bytes()).unwrap_or(usize::MAX);
+    let window = |size: Size| u32::try_from(size.bytes()).unwrap_or(u32::MAX);
     listen::Limits {
         connections: limits.connections,
         head: HeadLimits {
@@ -295,5 +349,11 @@ fn public_limits(config: &Config) -> listen::Limits {
         idle_timeout: limits.idle_timeout.get(),
         stall_timeout: limits.client_timeout.get(),
         min_rate: limits.min_rate.bytes(),
+        http2: Http2Limits {
+            streams: config.listen.http2.streams,
+            stream_window: window(config.listen.http2.stream_window),
+            connection_window: window(config.listen.http2.connection_window),
+        },
+        cleartext_http2: config.listen.h2c,
     }
 }

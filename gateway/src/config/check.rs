@@ -19,6 +19,7 @@ pub fn check(loaded: &Loaded) -> Vec<Diagnostic> {
     };
     findings.listen();
     findings.numbers();
+    findings.http2();
     findings.public_readiness();
     findings.upstreams();
     findings.found
@@ -43,6 +44,7 @@ impl Findings<'_> {
             public,
             admin,
             expose_admin,
+            ..
         } = self.loaded.config.listen;
         let one_address = public.ip() == admin.ip() || public.ip().is_unspecified() || admin.ip().is_unspecified();
         // With port 0 each listener gets a port of its own.
@@ -93,6 +95,20 @@ impl Findings<'_> {
         ] {
             if !(bytes(least)..=bytes(most)).contains(&bytes(size)) {
                 self.out_of_range(&["limits", key], size, least, most);
+            }
+        }
+    }
+
+    fn http2(&mut self) {
+        let http2 = &self.loaded.config.listen.http2;
+        self.range(&["listen", "http2", "streams"], http2.streams, 1, 10_000);
+        let (least, most) = (Size::kibibytes(64), Size::mebibytes(64));
+        for (key, size) in [
+            ("stream_window", http2.stream_window),
+            ("connection_window", http2.connection_window),
+        ] {
+            if !(least.bytes()..=most.bytes()).contains(&size.bytes()) {
+                self.out_of_range(&["listen", "http2", key], size, least, most);
             }
         }
     }

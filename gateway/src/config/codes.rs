@@ -44,6 +44,14 @@ pub const NOTHING_FORWARDED: &str = "GW0211";
 /// The certificates of trusted authorities cannot be loaded, or there are none for an upstream with TLS.
 pub const CERTIFICATES: &str = "GW0212";
 
+/// A file of certificates or keys that cannot be used.
+pub const CERTIFICATE_FILE: &str = "GW0213";
+/// A key of another certificate.
+pub const KEY_MISMATCH: &str = "GW0214";
+/// A certificate that clients will refuse (a warning).
+pub const CERTIFICATE_DOUBTFUL: &str = "GW0215";
+/// Client certificates without an authority to judge them by, or the other way round.
+pub const CLIENT_AUTH: &str = "GW0216";
 /// Both `url` and `urls`, or one URL twice.
 pub const URL_TWICE: &str = "GW0220";
 /// An affinity by a parameter that none of the family's paths has.
@@ -119,6 +127,19 @@ pub const TABLE: &[(&str, &str)] = &[
     (
         CERTIFICATES,
         "The certificates of trusted authorities cannot be loaded, or an upstream has TLS and there are none.",
+    ),
+    (
+        CERTIFICATE_FILE,
+        "A file of certificates or keys cannot be read, is not PEM, or does not hold what it is to hold.",
+    ),
+    (KEY_MISMATCH, "A private key does not belong to its certificate."),
+    (
+        CERTIFICATE_DOUBTFUL,
+        "A certificate has expired or is not valid yet, or bears no host name, so that clients will refuse it (a warning).",
+    ),
+    (
+        CLIENT_AUTH,
+        "Client certificates are asked for without `client_ca`, or `client_ca` stands beside `client_auth = \"none\"`.",
     ),
     (
         URL_TWICE,

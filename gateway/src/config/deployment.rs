@@ -6,7 +6,7 @@ use route_contract::classify::Classifier;
 use route_contract::contract::Contract;
 use route_contract::diagnostic::{Diagnostic, Severity};
 
-use super::{Environment, Loaded, agree, check, load, trust};
+use super::{Environment, Loaded, agree, certificates, check, load, trust};
 
 /// A configuration and its contract, which fit together.
 pub struct Deployment {
@@ -51,6 +51,7 @@ impl Deployment {
     fn join(loaded: Loaded, contract: Result<Contract, Vec<Diagnostic>>) -> Result<Self, Vec<Diagnostic>> {
         let mut findings = check(&loaded);
         findings.extend(trust::check(&loaded.config));
+        findings.extend(certificates::check(&loaded));
         let compiled =
             contract.and_then(|contract| Classifier::new(&contract).map(|classifier| (contract, classifier)));
         match compiled {

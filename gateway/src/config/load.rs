@@ -29,6 +29,11 @@ impl Loaded {
         self.folder.join(&self.config.contract)
     }
 
+    /// A file named in the configuration: a relative path is taken from its folder.
+    pub fn resolve(&self, path: &Path) -> PathBuf {
+        self.folder.join(path)
+    }
+
     /// The place of the value at a path of keys, or of the nearest table around it.
     pub(super) fn place(&self, path: &[&str]) -> Place {
         let span = self.places.nearest(path).map_or(0..0, |entry| entry.value.clone());

@@ -6,12 +6,14 @@
 
 mod affinity;
 mod agreement;
+mod certificates;
 mod check;
 mod codes;
 mod deployment;
 mod duration;
 pub mod effective;
 mod endpoint;
+mod listen_tls;
 mod load;
 mod mask;
 mod places;
@@ -39,6 +41,7 @@ pub use codes::{DOCUMENT, TABLE};
 pub use deployment::Deployment;
 pub use duration::{Duration, DurationError};
 pub use endpoint::{Host, UpstreamUrl, UpstreamUrlError};
+pub use listen_tls::{CertificateFiles, ClientAuth, Http2, ListenTls, TlsVersion};
 pub use load::{Loaded, load, load_source};
 pub use readiness::{Probe, Ready};
 pub use share::{Share, ShareError};
@@ -89,6 +92,15 @@ pub struct Listen {
     /// left out, `gateway check` warns of such an address.
     #[serde(default)]
     pub expose_admin: bool,
+    /// TLS on the public listener; left out, it takes plain HTTP.
+    pub tls: Option<ListenTls>,
+    /// Whether the public listener takes HTTP/2 without TLS, from clients that begin with it (RFC 9113 section 3.3).
+    /// With TLS, HTTP/2 is agreed on in the handshake and this has no effect.
+    #[serde(default)]
+    pub h2c: bool,
+    /// What one HTTP/2 connection may hold.
+    #[serde(default)]
+    pub http2: Http2,
 }
 
 impl Listen {

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use super::chunked::Chunks;
 use super::deadlines::{Deadlines, Times};
 use super::head::{BodyLength, Head};
+use super::http2::{Http2Connection, Link};
 use super::output::Output;
 use super::pace::Pace;
 
@@ -74,6 +75,7 @@ pub struct Connection {
     /// The address that the client connected to.
     pub local: SocketAddr,
     descriptor: i32,
+    is_secure: bool,
     accepted: Instant,
     /// When the first byte of the present request came.
     began: Instant,
@@ -108,6 +110,7 @@ impl Connection {
             peer,
             local,
             descriptor,
+            is_secure: false,
             accepted,
             began: accepted,
             input: BytesMut::new(),
@@ -121,6 +124,34 @@ impl Connection {
             peer_value: OnceLock::new(),
             output: Output::new(stall_limit, min_rate),
         }
+    }
+
+    /// The same, with bytes that came over TLS, on a connection that was accepted at `accepted`.
+    #[must_use]
+    pub(super) fn secured_since(mut self, accepted: Instant) -> Self {
+        self.is_secure = true;
+        self.accepted = accepted;
+        self
+    }
+
+    /// The connection as one of HTTP/2, to which what was read of it belongs too.
+    pub(super) fn into_http2(self: Box<Self>) -> Http2Connection {
+        let link = Link {
+            peer: self.peer,
+            peer_value: self.peer_value().clone(),
+            is_secure: self.is_secure,
+        };
+        Http2Connection {
+            transport: self.transport,
+            beginning: self.input,
+            link,
+            accepted: self.accepted,
+        }
+    }
+
+    /// Whether the bytes came over TLS.
+    pub fn is_secure(&self) -> bool {
+        self.is_secure
     }
 
     /// When the connection was accepted.

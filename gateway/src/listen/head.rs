@@ -4,12 +4,13 @@
 //! Transfer-Encoding. Whatever it mends would reach an upstream changed, or would be framed differently by the next
 //! hop, so a head is judged here first and Pingora only ever sees one that needs no mending.
 
-mod fields;
+pub(super) mod fields;
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
+use http::StatusCode;
 use memchr::memchr;
 
 use fields::Fields;
@@ -49,6 +50,19 @@ pub enum HeadFault {
     Timeout,
 }
 
+impl HeadFault {
+    /// The status of an answer to it.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Syntax | Self::Version | Self::Target | Self::Host | Self::Framing => StatusCode::BAD_REQUEST,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TargetTooLong => StatusCode::URI_TOO_LONG,
+            Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::Timeout => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+}
+
 /// How the end of a request's body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyLength {
@@ -56,7 +70,7 @@ pub enum BodyLength {
     None,
     /// Exactly so many bytes, at least one.
     Exactly(u64),
-    /// Chunks.
+    /// Chunks, or the frames of an HTTP/2 stream: any number of bytes.
     Chunked,
 }
 
@@ -249,11 +263,11 @@ fn parse_request_line(
 
 /// Visible ASCII without `#`, and without the three bytes that RFC 3986 allows nowhere and that the URI type under
 /// Pingora refuses, so that they could not be forwarded as they came.
-fn is_target_byte(byte: u8) -> bool {
+pub(super) fn is_target_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'#' | b'"' | b'<' | b'>')
 }
 
 /// RFC 9110 section 5.6.2.
-fn is_token_byte(byte: u8) -> bool {
+pub(super) fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,24 +1,28 @@
 //! Step 1, accept: sockets, connection and head limits, and the strict reading of every HTTP/1 head.
 //!
-//! 1. [`Listener`] takes a permit, accepts, and starts a task for the connection.
+//! 1. [`Listener`] takes a permit, accepts, and starts a task for the connection, which begins with a handshake where
+//!    there is [`tls`].
 //! 2. `serve` waits for a head and judges it ([`head`]); what is unsound is answered by the [`Door`] and never reaches
-//!    Pingora.
+//!    Pingora. A connection that speaks [`http2`] has a head for each of its streams.
 //! 3. A sound request is lent to Pingora ([`client_stream`]), which sees exactly its bytes ([`connection`],
-//!    [`chunked`]).
+//!    [`chunked`]). Whatever the protocol, the application finds the request's [`client`].
 //!
 //! Pingora's own accept loop is not used: it cannot tell the address behind port 0, has no limit on connections, no
 //! deadline for a head, and drops a connection before the client has read a refusal.
 
 pub mod chunked;
+pub mod client;
 pub mod client_stream;
 pub mod connection;
 mod deadlines;
 pub mod head;
+pub mod http2;
 mod output;
 mod pace;
 mod serve;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,15 +31,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Response;
 use pingora::apps::HttpServerApp;
 use pingora::server::ShutdownWatch;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
+pub use client::Client;
 pub use client_stream::ClientStream;
 pub use connection::{Connection, RequestFault};
 pub use deadlines::Times;
 pub use head::{HeadFault, HeadLimits};
+pub use http2::{Http2Limits, RefusedStream};
+pub use tls::{HandshakeFault, Tls};
 
 /// What clients of one listener may hold and how long they may take.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +61,10 @@ pub struct Limits {
     pub stall_timeout: Duration,
     /// Bytes a second that such a client sends or takes on average; 0 for any.
     pub min_rate: u64,
+    /// What an HTTP/2 connection may hold.
+    pub http2: Http2Limits,
+    /// Whether HTTP/2 may begin without TLS, by its first bytes (RFC 9113 section 3.3).
+    pub cleartext_http2: bool,
 }
 
 impl Default for Limits {
@@ -68,6 +81,8 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(60),
             stall_timeout: Duration::from_secs(30),
             min_rate: 0,
+            http2: Http2Limits::default(),
+            cleartext_http2: false,
         }
     }
 }
@@ -76,12 +91,18 @@ impl Default for Limits {
 pub trait Door: Send + Sync + 'static {
     /// The whole answer to a head with this fault, after which the connection closes.
     fn refuse(&self, fault: HeadFault, connection: &Connection) -> Bytes;
+    /// The whole answer to the head of an HTTP/2 stream with this fault, after which the stream closes.
+    fn refuse_stream(&self, fault: HeadFault, _refused: &RefusedStream<'_>) -> Response<Bytes> {
+        http2::plain_refusal(fault)
+    }
+    /// A client that has connected did not get as far as sending a request.
+    fn handshake_failed(&self, _fault: HandshakeFault) {}
     /// A connection was accepted.
     fn opened(&self) {}
     /// A connection has ended.
     fn closed(&self) {}
     /// A head that was found sound did not become a request of the application that notes its requests.
-    fn unparsed(&self, _connection: &Connection) {}
+    fn unparsed(&self) {}
     /// Whether the application notes its requests, see [`ClientStream::note_request`].
     fn expects_notes(&self) -> bool {
         false
@@ -110,6 +131,7 @@ impl Door for PlainDoor {
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Listener {
@@ -120,7 +142,18 @@ impl Listener {
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address).await?;
         let address = socket.local_addr()?;
-        Ok(Self { socket, address })
+        Ok(Self {
+            socket,
+            address,
+            tls: None,
+        })
+    }
+
+    /// The same, with a TLS handshake at the start of every connection.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Option<Arc<Tls>>) -> Self {
+        self.tls = tls;
+        self
     }
 
     /// The address that is really bound.
@@ -156,19 +189,11 @@ impl Listener {
             // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
             let _set = socket.set_nodelay(true);
             let local = socket.local_addr().unwrap_or(self.address);
-            let descriptor = socket.as_raw_fd();
-            let connection = Connection::new(
-                Box::new(socket),
-                peer,
-                local,
-                descriptor,
-                limits.stall_timeout,
-                limits.min_rate,
-            );
-            let (app, door, shutdown) = (app.clone(), door.clone(), shutdown.clone());
+            let accepted = Accepted { socket, peer, local };
+            let (app, door, shutdown, tls) = (app.clone(), door.clone(), shutdown.clone(), self.tls.clone());
             tokio::spawn(async move {
                 let _open = Open::new(&*door);
-                serve::serve(Box::new(connection), &app, &*door, &limits, shutdown).await;
+                begin(accepted, tls.as_deref(), &app, &door, &limits, shutdown).await;
                 drop(permit);
             });
         }
@@ -179,10 +204,58 @@ impl Listener {
     }
 }
 
-type Accepted = (tokio::net::TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit);
+/// A client that has connected.
+struct Accepted {
+    socket: TcpStream,
+    peer: SocketAddr,
+    local: SocketAddr,
+}
+
+/// Finds out what a connection speaks, and serves it.
+async fn begin<A, D>(
+    accepted: Accepted,
+    tls: Option<&Tls>,
+    app: &Arc<A>,
+    door: &Arc<D>,
+    limits: &Limits,
+    shutdown: ShutdownWatch,
+) where
+    A: HttpServerApp + Send + Sync + 'static,
+    D: Door,
+{
+    let Accepted { socket, peer, local } = accepted;
+    let descriptor = socket.as_raw_fd();
+    let connection = |transport| {
+        Connection::new(
+            transport,
+            peer,
+            local,
+            descriptor,
+            limits.stall_timeout,
+            limits.min_rate,
+        )
+    };
+    let Some(tls) = tls else {
+        return serve::serve(Box::new(connection(Box::new(socket))), app, door, limits, shutdown).await;
+    };
+    let began = Instant::now();
+    let stream = match tls.accept(socket, limits.head_timeout).await {
+        Ok(stream) => stream,
+        Err(fault) => return door.handshake_failed(fault),
+    };
+    let is_http2 = tls::is_http2(&stream);
+    let connection = Box::new(connection(Box::new(stream)).secured_since(began));
+    if is_http2 {
+        http2::serve(connection.into_http2(), app, door, limits, shutdown).await;
+    } else {
+        serve::serve(connection, app, door, limits, shutdown).await;
+    }
+}
+
+type Admitted = (TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit);
 
 /// Waits for room first: a connection beyond the limit stays in the kernel's queue.
-async fn accept(socket: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<Accepted> {
+async fn accept(socket: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<Admitted> {
     let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (socket, peer) = socket.accept().await?;
     Ok((socket, peer, permit))

@@ -11,12 +11,14 @@ use super::chunked::Chunks;
 use super::client_stream::{ClientStream, Home};
 use super::connection::Connection;
 use super::head::{self, BodyLength, Head, HeadFault, HeadScan};
-use super::{Door, Limits};
+use super::{Door, Limits, http2};
 
 /// What came of waiting for a head.
 enum Arrival {
     /// A sound head stands at the start of the connection's input.
     Request,
+    /// The beginning of an HTTP/2 connection.
+    Http2,
     /// A head that cannot be served.
     Unsound(HeadFault),
     /// The client is gone, or idle for too long, or the gateway stops.
@@ -27,7 +29,7 @@ enum Arrival {
 pub(super) async fn serve<A, D>(
     mut connection: Box<Connection>,
     app: &Arc<A>,
-    door: &D,
+    door: &Arc<D>,
     limits: &Limits,
     mut shutdown: ShutdownWatch,
 ) where
@@ -39,6 +41,7 @@ pub(super) async fn serve<A, D>(
     loop {
         match await_head(&mut connection, limits, is_new, &mut shutdown).await {
             Arrival::Request => {}
+            Arrival::Http2 => return http2::serve(connection.into_http2(), app, door, limits, shutdown).await,
             Arrival::Unsound(fault) => {
                 let answer = door.refuse(fault, &connection);
                 // A client that does not take the answer is gone.
@@ -58,7 +61,7 @@ pub(super) async fn serve<A, D>(
         connection = returned;
         if door.expects_notes() && !connection.is_noted() {
             // Whatever the library wrote was held back, so that the client gets an answer of the table.
-            door.unparsed(&connection);
+            door.unparsed();
             let answer = door.refuse(HeadFault::Syntax, &connection);
             let _sent = connection.send(&answer).await;
             return connection.close().await;
@@ -84,13 +87,25 @@ async fn await_head(
     } else {
         limits.idle_timeout
     };
-    let mut deadline = Instant::now() + patience;
+    let since = if is_new { connection.accepted() } else { Instant::now() };
+    let mut deadline = since + patience;
+    let may_be_http2 = is_new && limits.cleartext_http2 && !connection.is_secure();
     if !connection.input().is_empty() {
         deadline = Instant::now() + limits.head_timeout;
         connection.skip_empty_line();
     }
     loop {
-        match scan.advance(connection.input(), &limits.head) {
+        // As long as all bytes are those of the preface, they are no request line yet.
+        let begins_http2 = may_be_http2 && begins(connection.input(), http2::PREFACE);
+        if begins_http2 && connection.input().len() >= http2::PREFACE.len() {
+            return Arrival::Http2;
+        }
+        let scanned = if begins_http2 {
+            Ok(None)
+        } else {
+            scan.advance(connection.input(), &limits.head)
+        };
+        match scanned {
             Ok(Some(length)) => {
                 return match head::parse(connection.input(), length, &limits.head) {
                     Ok(head) if !is_coded(connection.input(), &head) => Arrival::Unsound(HeadFault::Framing),
@@ -123,6 +138,12 @@ async fn await_head(
             connection.skip_empty_line();
         }
     }
+}
+
+/// Whether `input` is the beginning of `whole`, or begins with it.
+fn begins(input: &[u8], whole: &[u8]) -> bool {
+    let length = input.len().min(whole.len());
+    input.get(..length) == whole.get(..length)
 }
 
 /// Whether what has come of a chunked body is so coded: a fault that is seen now needs no upstream to be found.

@@ -1,14 +1,16 @@
 //! The answer to what never becomes a request, in the same envelope and counted like any other.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Response;
 
 use super::generation::Generation;
 use super::refusal::Refusal;
 use super::request_id::RequestId;
-use crate::listen::{Connection, Door, HeadFault};
+use crate::listen::{Connection, Door, HandshakeFault, HeadFault, RefusedStream};
 use crate::telemetry::access::Record;
 use crate::telemetry::metrics::Metrics;
 use arc_swap::ArcSwap;
@@ -26,13 +28,20 @@ impl PublicDoor {
         Self { generation, metrics }
     }
 
-    fn record(&self, refusal: Refusal, id: &RequestId, connection: &Connection, duration: Duration, answer: usize) {
+    fn record(&self, refusal: Refusal, id: &RequestId, refused: &Refused<'_>) {
+        let Refused {
+            method,
+            target,
+            client,
+            protocol,
+            duration,
+            answer,
+        } = *refused;
         self.metrics.count_refusal(refusal);
         self.generation
             .load()
             .metrics(None)
             .count(Some(refusal.status().as_u16()), duration);
-        let (method, target) = request_line(connection.head_bytes());
         Record {
             request_id: id.as_str(),
             family: None,
@@ -44,8 +53,8 @@ impl PublicDoor {
             bytes_in: 0,
             bytes_out: answer as u64,
             duration,
-            protocol: "HTTP/1.1",
-            client: connection.peer,
+            protocol,
+            client,
         }
         .write();
     }
@@ -59,10 +68,48 @@ impl Door for PublicDoor {
         let with_body = !connection.head_bytes().starts_with(b"HEAD ");
         self.metrics.count_malformed(fault);
         let answer = refusal.body(&id).len();
-        let duration = connection.began().elapsed();
-        self.record(refusal, &id, connection, duration, if with_body { answer } else { 0 });
+        let (method, target) = request_line(connection.head_bytes());
+        let refused = Refused {
+            method,
+            target,
+            client: connection.peer,
+            protocol: "HTTP/1.1",
+            duration: connection.began().elapsed(),
+            answer: if with_body { answer } else { 0 },
+        };
+        self.record(refusal, &id, &refused);
         // The texts of the table are header values; without an answer the client still sees the connection close.
         refusal.message(&id, with_body).unwrap_or_default()
+    }
+
+    fn refuse_stream(&self, fault: HeadFault, stream: &RefusedStream<'_>) -> Response<Bytes> {
+        let refusal = Refusal::from(fault);
+        let id = RequestId::generate();
+        self.metrics.count_malformed(fault);
+        let body = if stream.method == b"HEAD" {
+            Bytes::new()
+        } else {
+            refusal.body(&id)
+        };
+        let refused = Refused {
+            method: stream.method,
+            target: stream.target,
+            client: stream.link.peer,
+            protocol: "HTTP/2",
+            duration: stream.began.elapsed(),
+            answer: body.len(),
+        };
+        self.record(refusal, &id, &refused);
+        // The texts of the table are header values.
+        refusal
+            .head(&id, refusal.body(&id).len())
+            .map(|head| Response::from_parts(head.as_owned_parts(), body))
+            .unwrap_or_default()
+    }
+
+    fn handshake_failed(&self, fault: HandshakeFault) {
+        self.metrics.count_handshake_fault(fault);
+        tracing::debug!(reason = fault.label(), "a TLS handshake has failed");
     }
 
     fn opened(&self) {
@@ -77,10 +124,21 @@ impl Door for PublicDoor {
         true
     }
 
-    fn unparsed(&self, _connection: &Connection) {
+    fn unparsed(&self) {
         self.metrics.count_unparsed();
         tracing::error!("a request that was found sound was refused by the HTTP library");
     }
+}
+
+/// A refused request, as its record tells it.
+struct Refused<'a> {
+    method: &'a [u8],
+    target: &'a [u8],
+    client: SocketAddr,
+    protocol: &'static str,
+    duration: Duration,
+    /// Bytes of the answer's body.
+    answer: usize,
 }
 
 /// What can be told of a request line that may be anything.

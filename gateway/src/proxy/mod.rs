@@ -28,7 +28,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{Method, StatusCode, Version};
+use http::{HeaderValue, Method, StatusCode, Version};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
 use pingora::protocols::Digest;
@@ -37,7 +37,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, Result};
 
 use crate::listen::head::BodyLength;
-use crate::listen::{ClientStream, Connection, Times};
+use crate::listen::{Client, Times};
 use crate::readiness::{Answer, Board, Reason};
 use crate::telemetry::metrics::Metrics;
 pub use exchange::Exchange;
@@ -75,19 +75,21 @@ impl Proxy {
 
     /// Steps 2 to 4. What is found out goes into the exchange, so that a refusal is recorded with it.
     async fn route(&self, session: &Session, exchange: &mut Exchange) -> std::result::Result<Way, Refusal> {
-        let client = session.stream().and_then(ClientStream::of).ok_or(Refusal::Internal)?;
+        let client = Client::of(session).ok_or(Refusal::Internal)?;
         client.note_request();
-        let connection = client.connection().ok_or(Refusal::Internal)?;
-        exchange.began = connection.began().into_std();
-        exchange.origin.address = connection.peer_value().clone();
-        exchange.origin.trusted = exchange.generation.trusts(connection.peer.ip());
+        exchange.began = client.began().into_std();
+        exchange.origin.address = client.peer_value().clone();
+        exchange.origin.trusted = exchange.generation.trusts(client.peer().ip());
+        if client.is_secure() {
+            exchange.origin.scheme = HeaderValue::from_static("https");
+        }
         if exchange.origin.trusted {
             let given = session.req_header().headers.get(request_id::X_REQUEST_ID);
             if let Some(id) = given.and_then(request_id::RequestId::accept) {
                 exchange.id = id;
             }
         }
-        let (bytes, was_absolute) = match target::of(connection, session.req_header())? {
+        let (bytes, was_absolute) = match target::of(&client, session.req_header())? {
             Target::Origin { bytes, was_absolute } => (bytes, was_absolute),
             Target::Server => return Ok(Way::Capabilities),
         };
@@ -99,7 +101,7 @@ impl Proxy {
         exchange.family = classify::recorded(classification.verdict);
         exchange.template = classification.template;
         let family = classify::forwarded(classification.verdict)?;
-        let body = connection.head().map_or(BodyLength::None, |head| head.body);
+        let body = client.body();
         let keys = exchange.generation.keys(family);
         exchange.key = keys.and_then(|keys| keys.of(bytes, exchange.template, &session.req_header().headers));
         exchange.place = Some(admit::admit(&exchange.generation, &self.board, family, body).await?);
@@ -185,7 +187,7 @@ impl ProxyHttp for Proxy {
         exchange.body_bytes = 0;
         let place = exchange.place.as_ref();
         let upstream = place.map(crate::upstream::Place::upstream).ok_or_else(not_admitted)?;
-        let is_watched = session.stream().and_then(ClientStream::of).is_some();
+        let is_watched = Client::of(session).is_some();
         let kind = if is_watched {
             choose::Kind::Watched
         } else if stream::is_wanted(session.req_header()) {
@@ -230,7 +232,7 @@ impl ProxyHttp for Proxy {
             if let Some(in_use) = exchange.attempts.endpoint() {
                 upstream.connected(in_use.endpoint());
             }
-            if let Some(client) = session.stream().and_then(ClientStream::of) {
+            if let Some(client) = Client::of(session) {
                 let timeouts = upstream.timeouts();
                 client.set_times(Times {
                     answer: Some(timeouts.response),
@@ -325,7 +327,7 @@ impl ProxyHttp for Proxy {
             return Err(Error::explain(ErrorType::InvalidHTTPHeader, "an upgrade that was not asked for").into_up());
         }
         let version = session.req_header().version;
-        let client = session.stream().and_then(ClientStream::of);
+        let client = Client::of(session);
         let is_final = !response.status.is_informational() || response.status == StatusCode::SWITCHING_PROTOCOLS;
         if let Some(upstream) = exchange.upstream().filter(|_| is_final) {
             if let Some(in_use) = exchange.attempts.endpoint() {
@@ -351,7 +353,7 @@ impl ProxyHttp for Proxy {
             .collect();
         respond::rewrite(response, &known, &exchange.id, version)?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
-            if let Some(client) = session.stream().and_then(ClientStream::of) {
+            if let Some(client) = Client::of(session) {
                 client.begin_tunnel();
             }
         } else if self.board.is_draining() || (version < Version::HTTP_11 && respond::ends_with_connection(response)) {
@@ -364,11 +366,7 @@ impl ProxyHttp for Proxy {
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, exchange: &mut Exchange) -> FailToProxy {
         let family = exchange.family.and_then(|family| exchange.generation.name(family));
         tracing::debug!(requestId = exchange.id.as_str(), family, cause = %error, "a request has failed");
-        let client = session
-            .stream()
-            .and_then(ClientStream::of)
-            .and_then(ClientStream::connection);
-        let fault = client.and_then(Connection::fault);
+        let fault = Client::of(session).and_then(|client| client.fault());
         let begun = session
             .response_written()
             // Behind a 101 the bytes are the tunnel's: an envelope among them would be taken for a frame.

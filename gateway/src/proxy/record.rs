@@ -4,7 +4,7 @@ use http::Version;
 use pingora::proxy::Session;
 
 use super::exchange::Exchange;
-use crate::listen::ClientStream;
+use crate::listen::Client;
 use crate::telemetry::access::Record;
 use crate::telemetry::metrics::Metrics;
 
@@ -29,30 +29,22 @@ pub fn record(session: &Session, exchange: &mut Exchange, metrics: &Metrics) {
     let status = session.response_written().map(|head| head.status.as_u16());
     count(exchange, status, metrics);
     let generation = &exchange.generation;
-    let Some(connection) = session
-        .stream()
-        .and_then(ClientStream::of)
-        .and_then(ClientStream::connection)
-    else {
-        return;
-    };
-    let Some(head) = connection.head() else { return };
-    let part = |range: &std::ops::Range<usize>| connection.head_bytes().get(range.clone()).unwrap_or_default();
+    let Some(client) = Client::of(session) else { return };
     Record {
         request_id: exchange.id.as_str(),
         family: exchange.family.and_then(|family| generation.name(family)),
         template: exchange
             .template
             .map(|template| generation.classifier.template(template)),
-        method: part(&head.method),
-        target: part(&head.target),
+        method: client.method(),
+        target: client.target(),
         status,
         refusal: exchange.refusal.map(|refusal| refusal.code()),
         bytes_in: session.body_bytes_read() as u64,
         bytes_out: session.body_bytes_sent() as u64,
         duration,
         protocol: protocol(session.req_header().version),
-        client: connection.peer,
+        client: client.peer(),
     }
     .write();
 }

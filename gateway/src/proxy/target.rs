@@ -6,8 +6,7 @@
 use pingora::http::RequestHeader;
 
 use super::refusal::Refusal;
-use crate::listen::Connection;
-use crate::listen::head::TargetForm;
+use crate::listen::Client;
 
 /// What a target asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,27 +22,21 @@ pub enum Target<'a> {
     Server,
 }
 
-/// The target of the request that `connection` holds and that Pingora read as `parsed`.
+/// The target of the request that `client` sent and that Pingora read as `parsed`.
 ///
 /// # Errors
 /// [`Refusal::InvalidTarget`] where Pingora would forward other bytes than came: it would be classified by one target
 /// and served by another.
-pub fn of<'a>(connection: &'a Connection, parsed: &RequestHeader) -> Result<Target<'a>, Refusal> {
-    let head = connection.head().ok_or(Refusal::Internal)?;
-    let part = |range: &std::ops::Range<usize>| connection.head_bytes().get(range.clone()).ok_or(Refusal::Internal);
-    let sent = part(&head.target)?;
+pub fn of<'a>(client: &Client<'a>, parsed: &RequestHeader) -> Result<Target<'a>, Refusal> {
+    let sent = client.target();
     if parsed.raw_path() != sent {
         return Err(Refusal::InvalidTarget);
     }
-    Ok(match &head.form {
-        TargetForm::Origin => Target::Origin {
-            bytes: sent,
-            was_absolute: false,
+    Ok(match client.origin_form() {
+        Some(bytes) => Target::Origin {
+            bytes,
+            was_absolute: bytes.len() != sent.len(),
         },
-        TargetForm::Absolute(path) => Target::Origin {
-            bytes: part(path)?,
-            was_absolute: true,
-        },
-        TargetForm::Asterisk => Target::Server,
+        None => Target::Server,
     })
 }

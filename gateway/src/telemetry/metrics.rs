@@ -1,18 +1,22 @@
 //! Counters and gauges in Prometheus' text format. Handles are taken once; the number of series is fixed by the
 //! contract.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
     TextEncoder,
 };
 
-use crate::listen::HeadFault;
+use crate::listen::{HandshakeFault, HeadFault};
 use crate::proxy::Refusal;
 
 /// The family label of requests that have no family.
 pub const NO_FAMILY: &str = "none";
+
+/// Outcomes of new certificate files.
+const LOADED: &str = "loaded";
+const REFUSED: &str = "refused";
 
 /// Status classes by the first digit; the first is for requests that got no answer.
 const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -32,6 +36,9 @@ pub struct Metrics {
     ready: IntGaugeVec,
     malformed: IntCounterVec,
     unparsed: IntCounter,
+    handshake_faults: IntCounterVec,
+    certificate_loads: IntCounterVec,
+    certificate_expiry: IntGauge,
     connections: IntGauge,
     accepted: IntCounter,
     retries: IntCounter,
@@ -114,6 +121,24 @@ impl Metrics {
                 "gateway_unparsed_requests_total",
                 "Heads that the gateway found sound and its HTTP library did not. Anything but 0 is a fault.",
             )?,
+            handshake_faults: IntCounterVec::new(
+                Opts::new(
+                    "gateway_tls_handshake_failures_total",
+                    "Client connections that ended in their TLS handshake, by reason.",
+                ),
+                &["reason"],
+            )?,
+            certificate_loads: IntCounterVec::new(
+                Opts::new(
+                    "gateway_tls_reloads_total",
+                    "Changes of the listener's certificate files, by whether they were taken over.",
+                ),
+                &["outcome"],
+            )?,
+            certificate_expiry: IntGauge::new(
+                "gateway_tls_certificate_expiry_seconds",
+                "When the first of the listener's certificates expires, in seconds since 1970; 0 without TLS.",
+            )?,
             connections: IntGauge::new("gateway_connections", "Open client connections.")?,
             accepted: IntCounter::new("gateway_connections_accepted_total", "Client connections accepted.")?,
             retries: IntCounter::new(
@@ -141,6 +166,12 @@ impl Metrics {
         for fault in FAULTS {
             metrics.malformed.with_label_values(&[fault_label(fault)]);
         }
+        for fault in HandshakeFault::ALL {
+            metrics.handshake_faults.with_label_values(&[fault.label()]);
+        }
+        for outcome in [LOADED, REFUSED] {
+            metrics.certificate_loads.with_label_values(&[outcome]);
+        }
         let registry = &metrics.registry;
         registry.register(Box::new(refusals_by_reason))?;
         registry.register(Box::new(metrics.requests.clone()))?;
@@ -149,6 +180,9 @@ impl Metrics {
         registry.register(Box::new(metrics.ready.clone()))?;
         registry.register(Box::new(metrics.malformed.clone()))?;
         registry.register(Box::new(metrics.unparsed.clone()))?;
+        registry.register(Box::new(metrics.handshake_faults.clone()))?;
+        registry.register(Box::new(metrics.certificate_loads.clone()))?;
+        registry.register(Box::new(metrics.certificate_expiry.clone()))?;
         registry.register(Box::new(metrics.connections.clone()))?;
         registry.register(Box::new(metrics.accepted.clone()))?;
         registry.register(Box::new(metrics.retries.clone()))?;
@@ -184,6 +218,23 @@ impl Metrics {
     /// Counts a sound head that Pingora refused.
     pub fn count_unparsed(&self) {
         self.unparsed.inc();
+    }
+
+    /// Counts a client that did not get through its TLS handshake.
+    pub fn count_handshake_fault(&self, fault: HandshakeFault) {
+        self.handshake_faults.with_label_values(&[fault.label()]).inc();
+    }
+
+    /// Counts new certificate files that were taken over, or were not.
+    pub fn count_certificate_load(&self, is_loaded: bool) {
+        let outcome = if is_loaded { LOADED } else { REFUSED };
+        self.certificate_loads.with_label_values(&[outcome]).inc();
+    }
+
+    /// Tells when the first of the listener's certificates expires.
+    pub fn set_certificate_expiry(&self, expiry: SystemTime) {
+        let seconds = expiry.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.certificate_expiry.set(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
 
     /// Counts a further attempt to reach an upstream.

@@ -2,9 +2,11 @@
 
 pub mod client;
 pub mod deployment;
+pub mod http2;
 pub mod process;
 pub mod received;
 pub mod recorder;
+pub mod tls;
 
 use std::time::Duration;
 

@@ -64,7 +64,7 @@ impl Fields {
 }
 
 /// RFC 9110 section 8.6: digits alone, and few enough of them that every hop can count so far.
-fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
+pub(in crate::listen) fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
     if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
         return Err(HeadFault::Framing);
     }
@@ -75,7 +75,7 @@ fn parse_length(value: &[u8]) -> Result<u64, HeadFault> {
 
 /// RFC 9110 section 7.2: a host name, an IPv4 address or an IPv6 address in brackets, and perhaps a port. What RFC 3986
 /// section 3.2.2 allows beside these (escapes, commas, quotes) names no host in DNS and is refused.
-fn is_authority(value: &[u8]) -> bool {
+pub(in crate::listen) fn is_authority(value: &[u8]) -> bool {
     if value.is_empty() || value.len() > LONGEST_HOST {
         return false;
     }
