@@ -7,16 +7,22 @@ mod diff;
 mod digest;
 mod explain;
 mod list;
+mod manual;
 mod mutants;
+mod rules;
+mod schema;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use anstream::{AutoStream, ColorChoice};
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::contract::Contract;
-use crate::diagnostic::Diagnostic;
+use crate::contract::{CODES, Contract};
+use crate::diagnostic::{Diagnostic, Palette};
+use crate::document;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +39,9 @@ pub enum Exit {
 #[derive(Debug, Parser)]
 #[command(name = "route-contract", version, about, max_term_width = 100)]
 pub struct Arguments {
+    /// The styles of text on standard output: for a terminal, colours.
+    #[arg(skip = Palette::PLAIN)]
+    palette: Palette,
     #[command(subcommand)]
     command: Command,
 }
@@ -53,6 +62,14 @@ enum Command {
     Diff(diff::Arguments),
     /// Weaken the contract step by step and show which rule catches each: 1 where none does
     Mutants(mutants::Arguments),
+    /// List the rules, or print their pages
+    Rules(rules::Arguments),
+    /// Print the JSON Schema of a contract, a manifest or a report
+    Schema(schema::Arguments),
+    /// Print a script that completes this program's arguments in a shell
+    Completions(manual::Completions),
+    /// Print the manual page
+    Man(manual::Man),
 }
 
 /// Text for people or JSON for programs.
@@ -69,7 +86,7 @@ const JSON_VERSION: u32 = 1;
 
 /// Runs the program with the process's own arguments and streams.
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let mut arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             // clap knows the stream and the code: 0 for help, 2 for a bad flag. A closed stream changes neither.
@@ -77,6 +94,10 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    // `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM` are respected; a file or a pipe gets no colours.
+    if AutoStream::choice(&io::stdout()) != ColorChoice::Never {
+        arguments.palette = Palette::COLOURED;
+    }
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut err = io::stderr().lock();
     let ended =
@@ -102,28 +123,60 @@ pub fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
+    let palette = &arguments.palette;
     match &arguments.command {
-        Command::Check(arguments) => check::run(arguments, out),
-        Command::List(arguments) => list::run(arguments, out, err),
-        Command::Explain(arguments) => explain::run(arguments, out, err),
+        Command::Check(arguments) => check::run(arguments, palette, input, out, err),
+        Command::List(arguments) => list::run(arguments, input, out, err),
+        Command::Explain(arguments) => explain::run(arguments, input, out, err),
         Command::Classify(arguments) => classify::run(arguments, input, out, err),
-        Command::Digest(arguments) => digest::run(arguments, out, err),
+        Command::Digest(arguments) => digest::run(arguments, input, out, err),
         Command::Diff(arguments) => diff::run(arguments, input, out, err),
         Command::Mutants(arguments) => mutants::run(arguments, out, err),
+        Command::Rules(arguments) => rules::run(arguments, out),
+        Command::Schema(arguments) => schema::run(arguments, out),
+        Command::Completions(arguments) => manual::completions(arguments, out),
+        Command::Man(arguments) => manual::man(arguments, out, err),
     }
 }
 
 /// The contract that a command is about.
 #[derive(Debug, clap::Args)]
 struct ContractPath {
-    /// The contract file
+    /// The contract file; `-` is standard input, with manifests from the current folder
     #[arg(value_name = "CONTRACT")]
     contract: PathBuf,
 }
 
-/// Reads the contract; its faults go to standard error.
+/// The name of standard input among paths.
+const STANDARD_INPUT: &str = "-";
+
+/// Reads the contract, from standard input where it is named `-`.
+fn read_contract(path: &Path, input: &mut dyn io::BufRead) -> Result<Contract, Vec<Diagnostic>> {
+    if path.as_os_str() != STANDARD_INPUT {
+        return Contract::load(path);
+    }
+    let text = document::read_stream("<stdin>", input, &CODES).map_err(|fault| vec![fault])?;
+    Contract::load_with(path, &|file| {
+        if file == path {
+            Ok(Arc::clone(&text))
+        } else {
+            document::read_file(file, &CODES)
+        }
+    })
+}
+
+/// Reads the contract, from standard input where it is named `-`; its faults go to standard error.
+fn load_or_read(path: &Path, input: &mut dyn io::BufRead, err: &mut dyn Write) -> io::Result<Option<Contract>> {
+    loaded(read_contract(path, input), err)
+}
+
+/// Reads the contract from a file; its faults go to standard error.
 fn load(path: &Path, err: &mut dyn Write) -> io::Result<Option<Contract>> {
-    match Contract::load(path) {
+    loaded(Contract::load(path), err)
+}
+
+fn loaded(contract: Result<Contract, Vec<Diagnostic>>, err: &mut dyn Write) -> io::Result<Option<Contract>> {
+    match contract {
         Ok(contract) => Ok(Some(contract)),
         Err(faults) => {
             report_faults(&faults, err)?;

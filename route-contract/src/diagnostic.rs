@@ -1,18 +1,31 @@
 //! What is reported to a person or a machine: one finding, its place in a file, and the text in the
 //! style of rustc (place, excerpt, witness, help).
 
+mod text;
+
 use std::fmt::{self, Write as _};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+pub use text::Palette;
 
 /// A file as it was read: the name that is shown, and its text.
-#[derive(PartialEq, Eq)]
 pub struct Source {
     /// The path as the user gave it, or a name such as `<stdin>`.
     pub name: String,
     /// The whole text.
     pub text: String,
+    /// Where each line starts. A file of megabytes may have thousands of findings.
+    lines: OnceLock<Box<[usize]>>,
 }
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.text == other.text
+    }
+}
+
+impl Eq for Source {}
 
 /// Without the text, which may be megabytes and stands behind every place.
 impl fmt::Debug for Source {
@@ -30,7 +43,28 @@ impl Source {
         Arc::new(Self {
             name: name.into(),
             text: text.into(),
+            lines: OnceLock::new(),
         })
+    }
+
+    /// The index of the line that holds a byte, and where that line starts.
+    fn line_at(&self, byte: usize) -> (usize, usize) {
+        let lines = self.lines.get_or_init(|| {
+            std::iter::once(0)
+                .chain(memchr::memchr_iter(b'\n', self.text.as_bytes()).map(|newline| newline + 1))
+                .collect()
+        });
+        let index = lines.partition_point(|start| *start <= byte).saturating_sub(1);
+        (index, lines.get(index).copied().unwrap_or(0))
+    }
+
+    /// The nearest boundary of a character at or before a byte.
+    fn boundary(&self, byte: usize) -> usize {
+        let mut byte = byte.min(self.text.len());
+        while !self.text.is_char_boundary(byte) {
+            byte -= 1;
+        }
+        byte
     }
 }
 
@@ -54,27 +88,28 @@ impl Place {
 
     /// Line and column of the start, both counted from 1; the column counts characters.
     pub fn line_column(&self) -> (usize, usize) {
-        let text = &self.source.text;
-        let mut start = self.span.start.min(text.len());
-        while !text.is_char_boundary(start) {
-            start -= 1;
-        }
-        let before = &text[..start];
-        let line = before.matches('\n').count() + 1;
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        (line, before[line_start..].chars().count() + 1)
+        self.position(self.span.start)
+    }
+
+    /// Line and column behind the end, counted like [`Place::line_column`].
+    pub fn end_line_column(&self) -> (usize, usize) {
+        self.position(self.span.end.max(self.span.start))
+    }
+
+    fn position(&self, byte: usize) -> (usize, usize) {
+        let byte = self.source.boundary(byte);
+        let (line, start) = self.source.line_at(byte);
+        let before = self.source.text.get(start..byte).unwrap_or_default();
+        (line + 1, before.chars().count() + 1)
     }
 
     /// The line that holds the start, without its line break.
     fn excerpt(&self) -> &str {
-        let text = &self.source.text;
-        let mut start = self.span.start.min(text.len());
-        while !text.is_char_boundary(start) {
-            start -= 1;
-        }
-        let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        let to = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
-        text[from..to].trim_end_matches('\r')
+        let start = self.source.boundary(self.span.start);
+        let (_, from) = self.source.line_at(start);
+        let line = self.source.text.get(from..).unwrap_or_default();
+        let line = line.split('\n').next().unwrap_or_default();
+        line.trim_end_matches('\r')
     }
 }
 
@@ -183,66 +218,6 @@ impl Diagnostic {
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
-    }
-}
-
-/// The most characters of a line that an excerpt shows.
-const EXCERPT_LIMIT: usize = 160;
-
-/// The text for people, in the style of rustc, ending in a line break.
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}[{}]: {}", self.severity.as_str(), self.code, self.message)?;
-        if let Some(place) = &self.place {
-            write_excerpt(f, "-->", place)?;
-        }
-        for (words, place) in &self.related {
-            writeln!(f, "  {words}:")?;
-            write_excerpt(f, "-->", place)?;
-        }
-        if let Some(witness) = &self.witness {
-            writeln!(f, "  = witness: {}", printable(witness))?;
-        }
-        if let Some(help) = &self.help {
-            writeln!(f, "  = help: {help}")?;
-        }
-        Ok(())
-    }
-}
-
-fn write_excerpt(f: &mut fmt::Formatter<'_>, arrow: &str, place: &Place) -> fmt::Result {
-    writeln!(f, "  {arrow} {place}")?;
-    let line = place.excerpt();
-    if line.is_empty() {
-        return Ok(());
-    }
-    let (number, column) = place.line_column();
-    // A long line is shown from a little before the place, so that the mark stays in sight.
-    let skipped = if column > EXCERPT_LIMIT / 2 {
-        column - 1 - EXCERPT_LIMIT / 4
-    } else {
-        0
-    };
-    let shown: String = line.chars().skip(skipped).take(EXCERPT_LIMIT).map(visible).collect();
-    let width = number.to_string().len();
-    let before = column - 1 - skipped;
-    let marked = place
-        .source
-        .text
-        .get(place.span.clone())
-        .map_or(1, |text| text.lines().next().map_or(0, |first| first.chars().count()));
-    let room = shown.chars().count().saturating_sub(before).max(1);
-    writeln!(f, "{:width$} |", "")?;
-    writeln!(f, "{number} | {shown}")?;
-    writeln!(f, "{:width$} | {:before$}{}", "", "", "^".repeat(marked.clamp(1, room)))
-}
-
-/// A tab keeps its column as one space; a control character cannot reach the terminal.
-fn visible(character: char) -> char {
-    match character {
-        '\t' => ' ',
-        control if control.is_control() => '\u{fffd}',
-        other => other,
     }
 }
 

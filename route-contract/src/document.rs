@@ -5,6 +5,7 @@
 //! read again, until nothing is left to complain about; so the structs stay plain `serde` structs with
 //! `deny_unknown_fields`, and no key is written twice.
 
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,24 +42,36 @@ pub struct Codes {
 /// # Errors
 /// One diagnostic when it cannot be opened, is over [`MAX_FILE_BYTES`], or is not UTF-8.
 pub fn read_file(path: &Path, codes: &Codes) -> Result<Arc<Source>, Diagnostic> {
-    use std::io::Read as _;
     let name = path.display().to_string();
-    let unreadable = |why: String| Diagnostic::error(codes.unreadable, format!("cannot read `{name}`: {why}"));
-    let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let file = std::fs::File::open(path).map_err(|error| unreadable(&name, codes, &error.to_string()))?;
+    read_stream(&name, &mut &file, codes)
+}
+
+/// Reads a stream to its end; findings show it under `name`.
+///
+/// # Errors
+/// One diagnostic when it cannot be read, is over [`MAX_FILE_BYTES`], or is not UTF-8.
+pub fn read_stream(name: &str, stream: &mut dyn Read, codes: &Codes) -> Result<Arc<Source>, Diagnostic> {
     let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1)
+    stream
+        .take(MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(error.to_string()))?;
+        .map_err(|error| unreadable(name, codes, &error.to_string()))?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(unreadable(format!("larger than {} MiB", MAX_FILE_BYTES >> 20)));
+        let why = format!("larger than {} MiB", MAX_FILE_BYTES >> 20);
+        return Err(unreadable(name, codes, &why));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(name, text)),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
-            Err(unreadable(format!("not UTF-8 at byte {at}")))
+            Err(unreadable(name, codes, &format!("not UTF-8 at byte {at}")))
         }
     }
+}
+
+fn unreadable(name: &str, codes: &Codes, why: &str) -> Diagnostic {
+    Diagnostic::error(codes.unreadable, format!("cannot read `{name}`: {why}"))
 }
 
 /// Parses TOML, reporting every syntax fault.

@@ -9,7 +9,7 @@
 //! 4. [`ownership`] decides who owns a class: the rule of classification, in its one place.
 //! 5. [`proof`] asks every state and compares the answers with the running code: the compiled [`matcher`],
 //!    the ordered [`scan`], and each profile's [`router`].
-//! 6. [`rules`] turns what it found into findings; [`cli`] prints them.
+//! 6. [`rules`] turns what it found into findings; [`report`] writes them down, and [`cli`] is the command line.
 //!
 //! The way of a request is shorter: [`classify`] judges the target's bytes ([`plain`]), walks the
 //! [`matcher`], and where servers could read the path differently, compares its [`readings`]. The gateway
@@ -30,6 +30,7 @@ pub mod pattern;
 pub mod plain;
 pub mod proof;
 pub mod readings;
+pub mod report;
 pub mod router;
 pub mod rules;
 pub mod scan;

@@ -11,7 +11,7 @@ pub mod vacuity;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::proof::{Counts, Proof};
 
-pub use pages::{PAGES, Page, page};
+pub use pages::{PAGES, Page, markdown, page};
 
 /// What a check found, and how much it looked at.
 #[derive(Clone, Debug)]

@@ -1,200 +1,142 @@
 //! `route-contract check`.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
 
-use serde::Serialize;
-
-use super::{ContractPath, Exit, Format, JSON_VERSION, counted};
+use super::{ContractPath, Exit, read_contract};
 use crate::contract::Contract;
-use crate::diagnostic::{Diagnostic, Place, Severity};
-use crate::proof::{Counts, Proof};
+use crate::diagnostic::{Diagnostic, Palette, Place};
+use crate::proof::Proof;
+use crate::report::{Format, Report};
 use crate::rules::{self, Outcome};
+
+/// The code of a contract that is not the expected one.
+const OTHER_DIGEST: &str = "RC0701";
+
+/// The name of standard output among paths.
+const STANDARD_OUTPUT: &str = "-";
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     contract: ContractPath,
-    /// How findings are printed; the exit code is the same for all
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    /// How findings are printed on standard output, `text` by default; the exit code is the same for all
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Write a report to a file as well, such as sarif=report.sarif; may be repeated; `-` is standard output
+    #[arg(long, value_name = "FORMAT=PATH", value_parser = output)]
+    output: Vec<Output>,
+    /// Demand that the contract has this digest, as `route-contract digest` prints it
+    #[arg(long, value_name = "sha256:...", value_parser = digest)]
+    expect_digest: Option<String>,
 }
 
-pub fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Exit> {
-    let decided =
-        Contract::load(&arguments.contract.contract).and_then(|contract| Ok(rules::check(&Proof::new(&contract)?)));
-    match arguments.format {
-        Format::Text => text(&decided, out)?,
-        Format::Json => json(&decided, &arguments.contract.contract.display().to_string(), out)?,
+/// One report: its format, and where it goes.
+#[derive(Clone, Debug)]
+struct Output {
+    format: Format,
+    path: PathBuf,
+}
+
+impl Output {
+    fn is_standard(&self) -> bool {
+        self.path.as_os_str() == STANDARD_OUTPUT
     }
-    Ok(match decided {
-        Ok(outcome) if outcome.is_clean() => Exit::Clean,
-        Ok(_) => Exit::Findings,
-        Err(_) => Exit::Undecided,
+}
+
+fn output(text: &str) -> Result<Output, String> {
+    let Some((format, path)) = text.split_once('=') else {
+        return Err("a format and a path with `=` between them".to_owned());
+    };
+    if path.is_empty() {
+        return Err("the path is missing".to_owned());
+    }
+    Ok(Output {
+        format: clap::ValueEnum::from_str(format, false)
+            .map_err(|_| format!("`{format}` is no format; there are text, json, junit, sarif and github"))?,
+        path: path.into(),
     })
 }
 
-fn text(decided: &Result<Outcome, Vec<Diagnostic>>, out: &mut dyn Write) -> io::Result<()> {
-    let findings = match decided {
-        Ok(outcome) => &outcome.findings,
-        Err(faults) => faults,
-    };
-    for finding in findings {
-        writeln!(out, "{finding}")?;
+fn digest(text: &str) -> Result<String, String> {
+    let digits = text.strip_prefix("sha256:").unwrap_or_default();
+    if digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("a digest is `sha256:` and 64 hexadecimal digits".to_owned())
     }
-    match decided {
-        Err(faults) => writeln!(out, "{}: nothing was decided", counted(faults.len(), "error")),
-        Ok(outcome) => {
-            let counts = &outcome.counts;
-            let profiles: Vec<String> = counts
-                .profiles
-                .iter()
-                .map(|(name, routes)| format!("{name} {}", counted(*routes, "route")))
-                .collect();
-            writeln!(
-                out,
-                "{} families with {}; {}: {}; {} of paths decided",
-                counts.families,
-                counted(counts.templates, "template"),
-                counted(counts.profiles.len(), "profile"),
-                if profiles.is_empty() {
-                    "nothing to compare".to_owned()
-                } else {
-                    profiles.join(", ")
-                },
-                classes(counts.classes),
-            )?;
-            writeln!(
-                out,
-                "{}: {}, {}, {}",
-                if outcome.is_clean() { "clean" } else { "not clean" },
-                counted(outcome.count(Severity::Error), "error"),
-                counted(outcome.count(Severity::Warning), "warning"),
-                counted(outcome.count(Severity::Note), "note"),
-            )
+}
+
+pub fn run(
+    arguments: &Arguments,
+    palette: &Palette,
+    input: &mut dyn BufRead,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    let mut outputs = arguments.output.clone();
+    let standard =
+        outputs.iter().filter(|output| output.is_standard()).count() + usize::from(arguments.format.is_some());
+    if standard > 1 {
+        writeln!(err, "only one report can go to standard output")?;
+        return Ok(Exit::Undecided);
+    }
+    if standard == 0 || arguments.format.is_some() {
+        outputs.push(Output {
+            format: arguments.format.unwrap_or(Format::Text),
+            path: STANDARD_OUTPUT.into(),
+        });
+    }
+    for (index, output) in outputs.iter().enumerate() {
+        if outputs.iter().take(index).any(|other| other.path == output.path) {
+            writeln!(err, "two reports cannot go to `{}`", output.path.display())?;
+            return Ok(Exit::Undecided);
         }
     }
-}
-
-fn classes(count: usize) -> String {
-    if count == 1 {
-        "1 class".to_owned()
-    } else {
-        format!("{count} classes")
-    }
-}
-
-#[derive(Serialize)]
-struct Report<'r> {
-    version: u32,
-    contract: &'r str,
-    decided: bool,
-    clean: bool,
-    counts: Option<CountsReport<'r>>,
-    findings: Vec<Finding<'r>>,
-}
-
-#[derive(Serialize)]
-struct CountsReport<'r> {
-    families: usize,
-    templates: usize,
-    profiles: Vec<ProfileReport<'r>>,
-    classes: usize,
-    errors: usize,
-    warnings: usize,
-    notes: usize,
-}
-
-#[derive(Serialize)]
-struct ProfileReport<'r> {
-    name: &'r str,
-    routes: usize,
-}
-
-#[derive(Serialize)]
-struct Finding<'r> {
-    severity: &'static str,
-    code: &'static str,
-    message: &'r str,
-    place: Option<PlaceReport<'r>>,
-    related: Vec<RelatedReport<'r>>,
-    witness: Option<&'r str>,
-    help: Option<&'r str>,
-}
-
-#[derive(Serialize)]
-struct PlaceReport<'r> {
-    file: &'r str,
-    line: usize,
-    column: usize,
-}
-
-#[derive(Serialize)]
-struct RelatedReport<'r> {
-    message: &'r str,
-    place: PlaceReport<'r>,
-}
-
-fn json(decided: &Result<Outcome, Vec<Diagnostic>>, contract: &str, out: &mut dyn Write) -> io::Result<()> {
-    let (findings, counts, clean) = match decided {
-        Ok(outcome) => (
-            &outcome.findings,
-            Some(counts_report(&outcome.counts, outcome)),
-            outcome.is_clean(),
-        ),
-        Err(faults) => (faults, None, false),
-    };
+    let path = &arguments.contract.contract;
+    let contract = read_contract(path, input);
+    let digest = contract.as_ref().ok().map(Contract::digest);
+    let decided =
+        contract.and_then(|contract| decide(&contract, digest.as_deref(), arguments.expect_digest.as_deref()));
     let report = Report {
-        version: JSON_VERSION,
-        contract,
-        decided: decided.is_ok(),
-        clean,
-        counts,
-        findings: findings.iter().map(finding_report).collect(),
+        contract: &path.display().to_string(),
+        digest: digest.as_deref(),
+        decided: &decided,
     };
-    serde_json::to_writer_pretty(&mut *out, &report)?;
-    writeln!(out)
+    let mut exit = match &decided {
+        Ok(_) if report.is_clean() => Exit::Clean,
+        Ok(_) => Exit::Findings,
+        Err(_) => Exit::Undecided,
+    };
+    for output in &outputs {
+        if output.is_standard() {
+            report.write(output.format, palette, out)?;
+            continue;
+        }
+        let mut text = Vec::new();
+        report.write(output.format, &Palette::PLAIN, &mut text)?;
+        // A pipeline that reads the report of an earlier run would take it for this one's.
+        if let Err(error) = std::fs::write(&output.path, text) {
+            writeln!(err, "cannot write `{}`: {error}", output.path.display())?;
+            exit = Exit::Undecided;
+        }
+    }
+    Ok(exit)
 }
 
-fn counts_report<'r>(counts: &'r Counts, outcome: &Outcome) -> CountsReport<'r> {
-    CountsReport {
-        families: counts.families,
-        templates: counts.templates,
-        profiles: counts
-            .profiles
-            .iter()
-            .map(|(name, routes)| ProfileReport { name, routes: *routes })
-            .collect(),
-        classes: counts.classes,
-        errors: outcome.count(Severity::Error),
-        warnings: outcome.count(Severity::Warning),
-        notes: outcome.count(Severity::Note),
+fn decide(contract: &Contract, digest: Option<&str>, expected: Option<&str>) -> Result<Outcome, Vec<Diagnostic>> {
+    let mut outcome = rules::check(&Proof::new(contract)?);
+    if let (Some(digest), Some(expected)) = (digest, expected)
+        && digest != expected
+    {
+        let message = format!("the digest of the contract is {digest}, not {expected}");
+        let finding = Diagnostic::error(OTHER_DIGEST, message)
+            .at(Place::new(&contract.source, 0..0))
+            .with_help("review what changed with `route-contract diff`, then expect the new digest");
+        let after = outcome
+            .findings
+            .partition_point(|other| other.severity >= finding.severity);
+        outcome.findings.insert(after, finding);
     }
-}
-
-fn finding_report(finding: &Diagnostic) -> Finding<'_> {
-    Finding {
-        severity: finding.severity.as_str(),
-        code: finding.code,
-        message: &finding.message,
-        place: finding.place.as_ref().map(place_report),
-        related: finding
-            .related
-            .iter()
-            .map(|(message, place)| RelatedReport {
-                message,
-                place: place_report(place),
-            })
-            .collect(),
-        witness: finding.witness.as_deref(),
-        help: finding.help.as_deref(),
-    }
-}
-
-fn place_report(place: &Place) -> PlaceReport<'_> {
-    let (line, column) = place.line_column();
-    PlaceReport {
-        file: &place.source.name,
-        line,
-        column,
-    }
+    Ok(outcome)
 }

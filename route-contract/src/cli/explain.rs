@@ -1,8 +1,8 @@
 //! `route-contract explain`: why a path is owned or not, or what a rule means.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
-use super::{Exit, load, report_faults};
+use super::{Exit, load_or_read, report_faults};
 use crate::classify::{Classifier, Verdict};
 use crate::contract::{Contract, FamilyId, LocatedTemplate, Serve};
 use crate::diagnostic::{Diagnostic, did_you_mean, printable};
@@ -23,11 +23,16 @@ pub struct Arguments {
     path: Option<String>,
 }
 
-pub fn run(arguments: &Arguments, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+pub fn run(
+    arguments: &Arguments,
+    input: &mut dyn BufRead,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
     let Some(path) = &arguments.path else {
         return explain_rule(&arguments.subject, out, err);
     };
-    let Some(contract) = load(arguments.subject.as_ref(), err)? else {
+    let Some(contract) = load_or_read(arguments.subject.as_ref(), input, err)? else {
         return Ok(Exit::Undecided);
     };
     let tools = Classifier::new(&contract).and_then(|classifier| match Scan::new(&contract) {

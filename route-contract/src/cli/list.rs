@@ -1,10 +1,10 @@
 //! `route-contract list`.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
 use serde::Serialize;
 
-use super::{ContractPath, Exit, Format, JSON_VERSION, load};
+use super::{ContractPath, Exit, Format, JSON_VERSION, load_or_read};
 use crate::contract::{Contract, EncodedSlash, Role, Serve};
 
 #[derive(Debug, clap::Args)]
@@ -16,8 +16,13 @@ pub struct Arguments {
     format: Format,
 }
 
-pub fn run(arguments: &Arguments, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
-    let Some(contract) = load(&arguments.contract.contract, err)? else {
+pub fn run(
+    arguments: &Arguments,
+    input: &mut dyn BufRead,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    let Some(contract) = load_or_read(&arguments.contract.contract, input, err)? else {
         return Ok(Exit::Undecided);
     };
     match arguments.format {

@@ -36,6 +36,33 @@ impl fmt::Display for Page {
     }
 }
 
+/// All pages as one document: what `docs/rules.md` holds.
+pub fn markdown() -> String {
+    let mut text =
+        "# The rules of `route-contract check`\n\nMade of the pages that `route-contract explain CODE` prints; \
+                    `route-contract rules --markdown` writes this file.\n"
+            .to_owned();
+    let group = |page: &Page| match page.code.get(..4) {
+        Some("RC01") => "RC01: files",
+        Some("RC02") => "RC02: ownership",
+        Some("RC03") => "RC03: fail closed",
+        Some("RC04") => "RC04: order",
+        Some("RC05") => "RC05: readings",
+        Some("RC06") => "RC06: vacuity",
+        Some("RC07") => "RC07: the reviewed contract",
+        _ => "Other rules",
+    };
+    let mut last = "";
+    for page in PAGES {
+        if group(page) != last {
+            last = group(page);
+            text.push_str(&format!("\n## {last}\n"));
+        }
+        text.push_str(&format!("\n##{page}"));
+    }
+    text
+}
+
 /// All pages, in the order of their codes.
 pub const PAGES: &[Page] = &[
     Page {
@@ -51,7 +78,7 @@ pub const PAGES: &[Page] = &[
         code: "RC0102",
         name: "syntax",
         severity: "error",
-        what: "A file is not TOML 1.1. Keys that stand twice in one table are among these faults.",
+        what: "A file is not TOML 1.1, JSON or YAML 1.2. Keys that stand twice in one table are among these faults.",
         why: "A reader that repairs a file in its own way decides who owns a path.",
         example: "`claims = [\"/a\"` without the closing bracket.",
         mend: "Mend the text at the place that is shown.",
@@ -99,7 +126,7 @@ pub const PAGES: &[Page] = &[
         what: "A path cannot be said in the template grammar.",
         why: "A route that is skipped because it is odd is a route that is not proved.",
         example: "`/files/{a}{b}`, `/a//b`, `/a%20b`.",
-        mend: "Write it in the grammar, or change the route. The grammar is in docs/contract.md.",
+        mend: "Write it in the grammar, or change the route. The grammar is in docs/contract.md; how other tools' paths are translated, and how to leave one out, in docs/import.md.",
     },
     Page {
         code: "RC0108",
@@ -361,5 +388,14 @@ pub const PAGES: &[Page] = &[
         why: "A check of nothing is not a clean check.",
         example: "A contract with families only.",
         mend: "Declare the profiles with their manifests.",
+    },
+    Page {
+        code: "RC0701",
+        name: "other-digest",
+        severity: "error",
+        what: "The contract is not the one that `check --expect-digest` expects.",
+        why: "What is deployed must be what was reviewed: a digest that a person approved fits one meaning alone.",
+        example: "A claim was widened after the digest was written into the pipeline.",
+        mend: "Look at `route-contract diff` of the two contracts; where the change is meant, expect the new digest.",
     },
 ];

@@ -1,0 +1,25 @@
+//! `route-contract rules`.
+
+use std::io::{self, Write};
+
+use super::Exit;
+use crate::rules::{PAGES, markdown};
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Print all pages, as docs/rules.md holds them
+    #[arg(long)]
+    markdown: bool,
+}
+
+pub fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Exit> {
+    if arguments.markdown {
+        out.write_all(markdown().as_bytes())?;
+        return Ok(Exit::Clean);
+    }
+    let width = PAGES.iter().map(|page| page.name.len()).max().unwrap_or(0);
+    for page in PAGES {
+        writeln!(out, "{}  {:width$}  {}", page.code, page.name, page.severity)?;
+    }
+    Ok(Exit::Clean)
+}

@@ -1,0 +1,86 @@
+//! A check's outcome for people and for programs. One run can write all formats; none changes the exit code.
+
+pub mod github;
+pub mod json;
+pub mod junit;
+pub mod sarif;
+pub mod text;
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+
+use crate::diagnostic::{Diagnostic, Palette, Severity};
+use crate::rules::Outcome;
+
+/// A format of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people, in the style of rustc
+    Text,
+    /// For programs: see `route-contract schema report`
+    Json,
+    /// JUnit XML, for CI servers
+    Junit,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Annotations of GitHub Actions
+    Github,
+}
+
+/// What a check found, or why it found nothing.
+pub struct Report<'r> {
+    /// The contract as it was named.
+    pub contract: &'r str,
+    /// Its digest; `None` where it could not be read.
+    pub digest: Option<&'r str>,
+    /// The outcome, or the faults for which nothing was decided.
+    pub decided: &'r Result<Outcome, Vec<Diagnostic>>,
+}
+
+impl Report<'_> {
+    /// The findings or the faults, worst first.
+    pub fn findings(&self) -> &[Diagnostic] {
+        match self.decided {
+            Ok(outcome) => &outcome.findings,
+            Err(faults) => faults,
+        }
+    }
+
+    /// Whether everything was decided and no rule is broken.
+    pub fn is_clean(&self) -> bool {
+        self.decided.as_ref().is_ok_and(Outcome::is_clean)
+    }
+
+    /// How many findings have this severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings()
+            .iter()
+            .filter(|finding| finding.severity == severity)
+            .count()
+    }
+
+    /// Writes the report. The palette is for [`Format::Text`] alone.
+    ///
+    /// # Errors
+    /// The stream cannot be written.
+    pub fn write(&self, format: Format, palette: &Palette, out: &mut dyn Write) -> io::Result<()> {
+        match format {
+            Format::Text => text::write(self, palette, out),
+            Format::Json => json::write(self, out),
+            Format::Junit => junit::write(self, out),
+            Format::Sarif => sarif::write(self, out),
+            Format::Github => github::write(self, out),
+        }
+    }
+}
+
+/// `1 error`, `2 errors`.
+pub fn counted(count: usize, what: &str) -> String {
+    let ending = match (count, what) {
+        (1, _) => "",
+        (_, "class") => "es",
+        _ => "s",
+    };
+    format!("{count} {what}{ending}")
+}
