@@ -159,14 +159,13 @@ impl Classifier {
         let Owner::Family(family) = decision.owner else {
             return refusal(decision);
         };
-        let agree = |exact, folded| {
-            self.exact.decision(exact).owner == Owner::Family(family)
-                && (exact == folded && self.shared || self.folded.decision(folded).owner == Owner::Family(family))
-        };
-        let mut agreed = agree(exact, folded);
+        let owned = |owner| owner == Owner::Family(family);
+        let folded_agrees =
+            |exact, folded| (exact == folded && self.shared) || owned(self.folded.decision(folded).owner);
+        let mut agreed = folded_agrees(exact, folded);
         if let Some((b'/', without)) = rest.split_last() {
             let (exact, folded) = walk(without);
-            agreed &= agree(exact, folded);
+            agreed &= owned(self.exact.decision(exact).owner) && folded_agrees(exact, folded);
         }
         Classification {
             verdict: if agreed {

@@ -77,31 +77,50 @@ impl Plainness {
 /// `UPPER` and `CLOSER` for a path; `None` for one that is shorter than a block.
 #[inline]
 fn glance(path: &[u8]) -> Option<u8> {
-    let end = path.last_chunk()?;
-    let mut flags = [0; BLOCK];
-    // Blocks overlap by one byte, so that each byte is seen beside its successor; the last block is
-    // aligned to the end instead of being a short one.
-    let mut rest = path;
-    while let Some(block) = rest.first_chunk() {
-        judge(block, &mut flags);
-        rest = rest.get(BLOCK..)?;
+    let (last, before_last) = path.split_last()?;
+    let mut seen = Seen {
+        known: [u8::MAX; BLOCK],
+        letters: [0; BLOCK],
+    };
+    // Each byte is seen beside its successor; the last block is aligned to the end instead of being a short
+    // one.
+    let (blocks, _) = before_last.as_chunks();
+    let (successors, _) = path.get(1..)?.as_chunks();
+    for (block, successors) in blocks.iter().zip(successors) {
+        seen.look_at(block, successors);
     }
-    judge(end, &mut flags);
-    let last = CLASS_OF_LAST[usize::from(end[BLOCK])];
-    Some(flags.iter().fold(last, |all, flag| all | flag))
+    seen.look_at(before_last.last_chunk()?, path.last_chunk()?);
+    let letters = u128::from_ne_bytes(seen.letters) & u128::from_ne_bytes([SMALL; BLOCK]);
+    let upper = if letters == 0 { 0 } else { UPPER };
+    let closer = if seen.known == [u8::MAX; BLOCK] { 0 } else { CLOSER };
+    Some(CLASS_OF_LAST[usize::from(*last)] | upper | closer)
 }
 
-/// Adds the flags of sixteen bytes, of which the one behind them is the last one's successor. Written
-/// without branches, so that the compiler makes vector instructions of it.
-#[inline]
-fn judge(block: &[u8; BLOCK + 1], flags: &mut [u8; BLOCK]) {
-    let next = block.get(1..).unwrap_or_default();
-    for ((flag, &byte), &next) in flags.iter_mut().zip(block).zip(next) {
-        let within = |byte: u8, low: u8, high: u8| byte.wrapping_sub(low) <= high - low;
-        let upper = within(byte, b'A', b'Z');
-        let known = upper | within(byte, b'a', b'z') | within(byte, b'-', b'9') | (byte == b'_');
-        let odd = (byte == b'/') & within(next, b'.', b'/');
-        *flag |= (u8::from(upper) * UPPER) | (u8::from(!known | odd) * CLOSER);
+/// The bit that small letters have and capitals lack.
+const SMALL: u8 = b'a' ^ b'A';
+
+/// What was seen in sixteen lanes.
+struct Seen {
+    /// All ones where every byte is known to be harmless beside its successor.
+    known: [u8; BLOCK],
+    /// All bits that some letter lacks.
+    letters: [u8; BLOCK],
+}
+
+impl Seen {
+    /// Looks at sixteen bytes and their successors. Written without branches, so that the compiler makes
+    /// vector instructions of it.
+    #[inline]
+    fn look_at(&mut self, block: &[u8; BLOCK], successors: &[u8; BLOCK]) {
+        let lanes = self.known.iter_mut().zip(self.letters.iter_mut());
+        for (((known, letters), &byte), &next) in lanes.zip(block).zip(successors) {
+            let within = |byte: u8, low: u8, high: u8| byte.wrapping_sub(low) <= high - low;
+            let letter = within(byte | SMALL, b'a', b'z');
+            let harmless = letter | within(byte, b'-', b'9') | (byte == b'_');
+            let odd = (byte == b'/') & within(next, b'.', b'/');
+            *known &= if harmless & !odd { u8::MAX } else { 0 };
+            *letters |= if letter { !byte } else { 0 };
+        }
     }
 }
 
