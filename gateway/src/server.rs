@@ -25,7 +25,7 @@ use crate::listen::{self, HeadLimits, Http2Limits, Listener, PlainDoor, Tls};
 use crate::proxy::door::PublicDoor;
 use crate::proxy::{Generation, Proxy};
 use crate::readiness::{Board, Probes};
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::{FamilyGauges, Metrics};
 use crate::upstream::{self, Upstreams};
 
 /// Unused connections to upstreams that are kept, over all families and endpoints. Pingora's pool is one list for all,
@@ -79,11 +79,15 @@ impl State {
         let generation = self.generation.load();
         for upstream in generation.upstreams.all() {
             if let Some(name) = generation.name(upstream.family()) {
-                self.metrics.set_family(
-                    name,
-                    upstream.in_flight(),
-                    self.board.is_family_ready(upstream.family()),
-                );
+                let (endpoints_ready, endpoints_down) = upstream.endpoint_counts();
+                let gauges = FamilyGauges {
+                    in_flight: upstream.in_flight(),
+                    waiting: upstream.waiting(),
+                    ready: self.board.is_family_ready(upstream.family()),
+                    endpoints_ready,
+                    endpoints_down,
+                };
+                self.metrics.set_family(name, &gauges);
             }
         }
         self.metrics.set_log_lines_lost(crate::telemetry::log::lost_lines());

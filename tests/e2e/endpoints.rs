@@ -176,7 +176,7 @@ fn a_header_picks_the_endpoint_and_never_the_family() {
             .iter()
             .map(|r| r.value("x-route-workspace"))
             .collect();
-        assert!(seen.len() % 4 == 0, "each value stays: {seen:?}");
+        assert!(seen.len().is_multiple_of(4), "each value stays: {seen:?}");
         seen.dedup();
     }
     assert_eq!(deployment.upstream("central").requests().len(), 8);

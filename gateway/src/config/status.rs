@@ -57,7 +57,7 @@ impl fmt::Display for Statuses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.first == self.last {
             write!(f, "{}", self.first)
-        } else if self.first % 100 == 0 && self.last == self.first + 99 {
+        } else if self.first.is_multiple_of(100) && self.last == self.first + 99 {
             write!(f, "{}xx", self.first / 100)
         } else {
             write!(f, "{}-{}", self.first, self.last)

@@ -53,18 +53,18 @@ impl Probes {
     }
 }
 
-fn request(probe: &Probe, authority: &str) -> pingora::Result<Box<RequestHeader>> {
+fn request(probe: &Probe, authority: &str) -> pingora::Result<RequestHeader> {
     let mut request = RequestHeader::build("GET", probe.path.as_bytes(), Some(4))?;
     request.insert_header("Host", authority)?;
     request.insert_header("User-Agent", concat!("gateway-probe/", env!("CARGO_PKG_VERSION")))?;
     request.insert_header("Accept", "*/*")?;
     // A kept connection would prove that one connection works, not that a new one can be made.
     request.insert_header("Connection", "close")?;
-    Ok(Box::new(request))
+    Ok(request)
 }
 
 /// Keeps one prober for each endpoint of a family, as they come and leave.
-async fn follow(upstream: Arc<Upstream>, probe: Probe, requests: Vec<Box<RequestHeader>>, connector: Arc<Connector>) {
+async fn follow(upstream: Arc<Upstream>, probe: Probe, requests: Vec<RequestHeader>, connector: Arc<Connector>) {
     let mut changes = upstream.changes();
     let mut running: BTreeMap<EndpointId, JoinSet<()>> = BTreeMap::new();
     loop {
@@ -99,7 +99,7 @@ struct Prober {
     upstream: Arc<Upstream>,
     endpoint: Arc<Endpoint>,
     probe: Probe,
-    request: Box<RequestHeader>,
+    request: RequestHeader,
     connector: Arc<Connector>,
 }
 
@@ -134,7 +134,7 @@ impl Prober {
         let traffic = self.endpoint.peer();
         let peer = HttpPeer::new(self.endpoint.id().address, traffic.is_tls(), traffic.sni.clone());
         let (mut session, _) = self.connector.get_http_session(&peer).await?;
-        session.write_request_header(self.request.clone()).await?;
+        session.write_request_header(Box::new(self.request.clone())).await?;
         let mut status = 0;
         for _ in 0..=MAX_INFORMATIONAL {
             session.read_response().await?;

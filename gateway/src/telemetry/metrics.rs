@@ -33,6 +33,8 @@ pub struct Metrics {
     durations: HistogramVec,
     refusals: Vec<IntCounter>,
     in_flight: IntGaugeVec,
+    waiting: IntGaugeVec,
+    endpoints: IntGaugeVec,
     ready: IntGaugeVec,
     malformed: IntCounterVec,
     unparsed: IntCounter,
@@ -51,6 +53,21 @@ pub struct Metrics {
 pub struct FamilyMetrics {
     classes: Vec<IntCounter>,
     duration: Histogram,
+}
+
+/// What is gauged of one family at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct FamilyGauges {
+    /// Requests in flight.
+    pub in_flight: usize,
+    /// Requests that wait for a place in flight.
+    pub waiting: usize,
+    /// Whether the family is ready.
+    pub ready: bool,
+    /// Endpoints that take requests.
+    pub endpoints_ready: usize,
+    /// Endpoints that do not.
+    pub endpoints_down: usize,
 }
 
 impl FamilyMetrics {
@@ -102,6 +119,17 @@ impl Metrics {
             in_flight: IntGaugeVec::new(
                 Opts::new("gateway_in_flight", "Requests that are being forwarded now."),
                 &["family"],
+            )?,
+            waiting: IntGaugeVec::new(
+                Opts::new("gateway_waiting", "Requests that wait for a place in flight."),
+                &["family"],
+            )?,
+            endpoints: IntGaugeVec::new(
+                Opts::new(
+                    "gateway_upstream_endpoints",
+                    "Endpoints of the family, by whether they take requests.",
+                ),
+                &["family", "state"],
             )?,
             ready: IntGaugeVec::new(
                 Opts::new(
@@ -177,6 +205,8 @@ impl Metrics {
         registry.register(Box::new(metrics.requests.clone()))?;
         registry.register(Box::new(metrics.durations.clone()))?;
         registry.register(Box::new(metrics.in_flight.clone()))?;
+        registry.register(Box::new(metrics.waiting.clone()))?;
+        registry.register(Box::new(metrics.endpoints.clone()))?;
         registry.register(Box::new(metrics.ready.clone()))?;
         registry.register(Box::new(metrics.malformed.clone()))?;
         registry.register(Box::new(metrics.unparsed.clone()))?;
@@ -260,11 +290,14 @@ impl Metrics {
     }
 
     /// Sets the gauges of one forwarded family, just before [`Self::render`].
-    pub fn set_family(&self, name: &str, in_flight: usize, ready: bool) {
-        self.in_flight
-            .with_label_values(&[name])
-            .set(i64::try_from(in_flight).unwrap_or(i64::MAX));
-        self.ready.with_label_values(&[name]).set(i64::from(ready));
+    pub fn set_family(&self, name: &str, now: &FamilyGauges) {
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.in_flight.with_label_values(&[name]).set(count(now.in_flight));
+        self.waiting.with_label_values(&[name]).set(count(now.waiting));
+        self.ready.with_label_values(&[name]).set(i64::from(now.ready));
+        let endpoints = |state| self.endpoints.with_label_values(&[name, state]);
+        endpoints("ready").set(count(now.endpoints_ready));
+        endpoints("not_ready").set(count(now.endpoints_down));
     }
 
     /// Sets the number of log lines dropped so far.

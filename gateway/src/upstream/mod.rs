@@ -4,7 +4,7 @@
 //! ([`resolve`]), endpoints are probed in the background ([`crate::readiness`]), and a request takes whatever is known.
 //!
 //! 1. `admission` takes a place in flight. 2. `balance` chooses an endpoint, by `affinity` where there is a key.
-//! 3. What comes of it goes to the endpoint's `health` and `ejection`; `retry_budget` bounds second attempts.
+//! 3. What comes of it (`outcome`) goes to the endpoint's `health` and `ejection`; `retry_budget` bounds second attempts.
 
 mod admission;
 mod affinity;
@@ -14,6 +14,7 @@ mod endpoint;
 mod endpoints;
 mod health;
 mod names;
+mod outcome;
 mod reason;
 pub mod resolve;
 mod retry_budget;
@@ -253,6 +254,19 @@ impl Upstream {
         Err(downs().flatten().next().unwrap_or(Reason::Dns))
     }
 
+    /// How many endpoints take requests, and how many do not.
+    pub fn endpoint_counts(&self) -> (usize, usize) {
+        let now = self.now();
+        let endpoints = self.endpoints.load();
+        let all = endpoints.list().len();
+        let ready = endpoints
+            .list()
+            .iter()
+            .filter(|endpoint| endpoint.down(now).is_none())
+            .count();
+        (ready, all - ready)
+    }
+
     /// Whether some endpoint takes requests, or is to be tried again.
     pub fn serves(&self) -> bool {
         let now = self.now();
@@ -291,56 +305,6 @@ impl Upstream {
     /// Takes a second attempt out of the family's budget.
     pub fn may_retry(&self) -> bool {
         self.retries.take(self.now() / 1_000)
-    }
-
-    /// Notes that a request has connected to the endpoint.
-    pub fn connected(&self, endpoint: &Endpoint) {
-        if endpoint.health().connected() {
-            log_change(&self.name, Ok(()));
-        }
-    }
-
-    /// Notes that a request could not connect to the endpoint.
-    pub fn connect_failed(&self, endpoint: &Endpoint, reason: Reason) {
-        if endpoint.health().connect_failed(reason, self.now()) {
-            log_change(&self.name, Err(reason));
-        }
-        self.failed(endpoint, reason);
-    }
-
-    /// Notes an endpoint's answer to a request. A client can make an upstream answer 501 or 505 to what it asks.
-    pub fn answered(&self, endpoint: &Endpoint, status: u16) {
-        if status >= 500 && !matches!(status, 501 | 505) {
-            self.failed(endpoint, Reason::Status);
-        } else {
-            endpoint.ejection().succeeded();
-        }
-    }
-
-    fn failed(&self, endpoint: &Endpoint, reason: Reason) {
-        if !endpoint.ejection().failed(reason, &self.ejection) {
-            return;
-        }
-        let now = self.now();
-        let endpoints = self.endpoints.load();
-        let list = endpoints.list();
-        let out = list.iter().filter(|other| other.ejection().out(now).is_some()).count();
-        let most = self.ejection.max_ejected.of(list.len() as u64);
-        if endpoint.ejection().out(now).is_none() && (out as u64) < most {
-            endpoint.ejection().eject(&self.ejection, now);
-            tracing::info!(
-                family = self.name,
-                reason = reason.as_str(),
-                "an endpoint is left alone for a while"
-            );
-        }
-    }
-
-    /// Takes the result of an endpoint's probe.
-    pub(crate) fn probed(&self, endpoint: &Endpoint, result: Result<(), Reason>) {
-        if let Some(change) = endpoint.probed(result, self.now()) {
-            log_change(&self.name, change);
-        }
     }
 
     /// Requests in flight.
@@ -382,21 +346,6 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.admission.give_back();
-    }
-}
-
-/// Names the family and a closed reason; the endpoint's address is in no log at this level.
-fn log_change(family: &str, state: Result<(), Reason>) {
-    match state {
-        Ok(()) => tracing::info!(family, ready = true, "an endpoint's readiness changed"),
-        Err(reason) => {
-            tracing::info!(
-                family,
-                ready = false,
-                reason = reason.as_str(),
-                "an endpoint's readiness changed"
-            );
-        }
     }
 }
 
