@@ -1,7 +1,8 @@
 //! The matcher at 10, 1,000 and 100,000 templates, on a plain path of 150 bytes.
 //!
 //! `decide` is the bare look-up, `classify` the same with the rule on readings and the check of the bytes,
-//! `matchit` the bare look-up of the crate in its most favourable form (see docs/decisions/matcher.md).
+//! `matchit` the bare look-up of the crate in its most favourable form (see docs/decisions/matcher.md). `readings` is
+//! what paths cost that are not plain.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 
 use std::fmt::Write as _;
@@ -12,6 +13,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use route_contract::classify::{Classifier, Verdict};
 use route_contract::contract::Contract;
 use route_contract::diagnostic::Source;
+use route_contract::readings::MAX_SUSPICIOUS;
 
 /// Templates in the shape of the reference contract: a few services, many resources below each.
 fn templates(count: usize) -> Vec<String> {
@@ -83,5 +85,33 @@ fn matcher(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, matcher);
+/// What an adversary can make a path cost: the longest ones whose readings are looked at, beside an ordinary name with
+/// an escape and a longer path that is refused unread.
+fn readings(criterion: &mut Criterion) {
+    let contract = Contract::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/agentteam/contract.toml"));
+    let classifier = Classifier::new(&contract.expect("a sound contract")).expect("a contract that compiles");
+    let claim = "/api/v1/workspaces/w1/files/";
+    let longest = |unit: &str| claim.to_owned() + &unit.repeat((MAX_SUSPICIOUS - claim.len()) / unit.len());
+    let mut group = criterion.benchmark_group("readings");
+    for (name, path) in [
+        ("a name with an escape", format!("{claim}Quarterly%20Report.pdf")),
+        ("a name with a slash", format!("{claim}a%2Fb.txt")),
+        ("%2525", longest("%2525")),
+        ("/./", longest("/./")),
+        (";", longest(";")),
+        ("a/..;/", longest("a/..;/")),
+        ("a;%2f", longest("a;%2f")),
+        ("%252e%5c/;", longest("%252e%5c/;")),
+        ("%41%2541/.//;x%5C", longest("%41%2541/.//;x%5C")),
+        ("over 4 KiB", longest("%2525") + "%2525%2525"),
+        ("64 KiB of %2525", claim.to_owned() + &"%2525".repeat(64 * 1024 / 5)),
+    ] {
+        group.bench_with_input(BenchmarkId::new("classify", name), path.as_bytes(), |bencher, path| {
+            bencher.iter(|| black_box(classifier.classify(black_box(path))));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, matcher, readings);
 criterion_main!(benches);
