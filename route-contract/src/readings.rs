@@ -31,10 +31,13 @@ pub enum Step {
     DotSegments,
     /// A slash at the end is dropped.
     TrailingSlash,
+    /// Letters outside of ASCII are taken for the ASCII letters that they are in another case: `K` (the Kelvin sign),
+    /// `ſ`, `İ` and `ı`, as by Java's `equalsIgnoreCase` and by regular expressions that ignore case.
+    FoldLetters,
 }
 
 impl Step {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Decode,
         Self::DecodeUnreserved,
         Self::Backslash,
@@ -43,6 +46,7 @@ impl Step {
         Self::Merge,
         Self::DotSegments,
         Self::TrailingSlash,
+        Self::FoldLetters,
     ];
 
     /// The words for people.
@@ -56,6 +60,7 @@ impl Step {
             Self::Merge => "`//` merged",
             Self::DotSegments => "dot segments resolved",
             Self::TrailingSlash => "trailing slash dropped",
+            Self::FoldLetters => "letters outside of ASCII folded",
         }
     }
 
@@ -80,6 +85,7 @@ impl Step {
                 [rest @ .., b'/'] if !rest.is_empty() => rest.to_vec(),
                 _ => return None,
             },
+            Self::FoldLetters => fold_letters(path),
         };
         (taken != path).then_some(taken)
     }
@@ -237,6 +243,33 @@ fn merge_slashes(path: &[u8]) -> Vec<u8> {
     merged
 }
 
+/// Whether a letter is a capital or a small one is asked by the matcher, so all of them become small ones here.
+fn fold_letters(path: &[u8]) -> Vec<u8> {
+    let mut folded = Vec::with_capacity(path.len());
+    let mut rest = path;
+    loop {
+        rest = match rest {
+            [0xc5, 0xbf, behind @ ..] => {
+                folded.push(b's');
+                behind
+            }
+            [0xe2, 0x84, 0xaa, behind @ ..] => {
+                folded.push(b'k');
+                behind
+            }
+            [0xc4, 0xb0 | 0xb1, behind @ ..] => {
+                folded.push(b'i');
+                behind
+            }
+            [byte, behind @ ..] => {
+                folded.push(*byte);
+                behind
+            }
+            [] => return folded,
+        };
+    }
+}
+
 fn resolve_dots(path: &[u8]) -> Vec<u8> {
     let mut kept: Vec<&[u8]> = Vec::new();
     let mut directory = false;
@@ -295,6 +328,7 @@ mod tests {
             ("/a/..", "/"),
             ("/a/%2e%2e/b%2fc", "/b%2fc"),
             ("/a/%252e%252e/b", "/b"),
+            ("/%E2%84%AA/%c5%bf/%C4%B0/%C4%B1", "/k/s/i/i"),
         ] {
             assert!(
                 paths(path).iter().any(|found| found == reading),

@@ -15,7 +15,7 @@ use route_contract::plain::Plainness;
 use route_contract::readings::{MAX_READINGS, MAX_SUSPICIOUS, Reading, Step, Unreadable, has_encoded_slash, readings};
 use route_contract::scan::Scan;
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step::Decode,
     Step::DecodeUnreserved,
     Step::Backslash,
@@ -24,6 +24,7 @@ const STEPS: [Step; 8] = [
     Step::Merge,
     Step::DotSegments,
     Step::TrailingSlash,
+    Step::FoldLetters,
 ];
 
 /// The most decodings of a reading.
@@ -96,6 +97,10 @@ fn step(step: Step, path: &str) -> String {
             Some(rest) if !rest.is_empty() => rest.to_owned(),
             _ => path.to_owned(),
         },
+        Step::FoldLetters => path
+            .replace('\u{212a}', "k")
+            .replace('\u{17f}', "s")
+            .replace(['\u{130}', '\u{131}'], "i"),
     }
 }
 
@@ -180,6 +185,7 @@ fn hostile_path() -> impl Strategy<Value = String> {
         "%20",
         "%C3%A9",
         "%65",
+        "agent%C5%BF",
         "%2565",
         "~",
         ":",

@@ -31,6 +31,8 @@ fn spelling_variants_of_another_familys_path_are_refused() {
         "/api/v1/workspaces/w1/agents/a1/runtime%5Cext",
         "/api/v1/workspaces/w1/agents/a1/runtime/ext%3Fx",
         "/api/v1/workspaces/w1/agents/a1/runtime/ext%23x",
+        "/api/v1/workspaces/w1/agents/a1/runt%C4%B1me/ext",
+        "/api/v1/workspaces/w1/agent%C5%BF/a1/runtime/ext",
     ] {
         refused_with(&deployment, &gateway, target, 400, "ambiguous_path");
     }
