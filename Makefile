@@ -8,7 +8,7 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup components demo test check lint docs bench clean kit-paths differential
+.PHONY: help setup components demo test check lint docs bench map-check clean kit-paths differential
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ kit-paths: setup ## Run the black-box kit's paths against the gateway (KIT: the 
 differential: setup ## Ask seven real servers what they make of the paths that are forwarded; writes docs/readings.md
 	@tests/differential/setup
 	@python3 tests/differential/run.py --page docs/readings.md
+
+map-check: ## Look at the maps of contracts with a real browser (Debian: apt-get install chromium)
+	$(CARGO) test --locked --package route-contract --test map -- --nocapture
 
 components:
 	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 \

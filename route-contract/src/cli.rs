@@ -8,6 +8,7 @@ mod digest;
 mod explain;
 mod list;
 mod manual;
+mod map;
 mod mutants;
 mod rules;
 mod schema;
@@ -70,6 +71,8 @@ enum Command {
     Completions(manual::Completions),
     /// Print the manual page
     Man(manual::Man),
+    /// Draw the tree of paths, coloured by family, with claims, routes and holes
+    Map(map::Arguments),
 }
 
 /// Text for people or JSON for programs.
@@ -136,6 +139,7 @@ pub fn run(
         Command::Schema(arguments) => schema::run(arguments, out),
         Command::Completions(arguments) => manual::completions(arguments, out),
         Command::Man(arguments) => manual::man(arguments, out, err),
+        Command::Map(arguments) => map::run(arguments, out, err),
     }
 }
 

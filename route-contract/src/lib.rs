@@ -23,6 +23,7 @@ pub mod diagnostic;
 pub mod diff;
 pub mod document;
 pub mod import;
+pub mod map;
 pub mod matcher;
 pub mod mutants;
 pub mod ownership;
