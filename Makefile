@@ -8,10 +8,10 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup components demo test check lint docs bench map-check clean kit-paths differential
+.PHONY: help setup components demo test check import-corpus lint docs bench map-check clean kit-paths differential
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what the build needs and the machine lacks (cmake, for zlib-ng)
 	@.ci/setup
@@ -33,6 +33,9 @@ check: ## Prove every contract under config/
 	@set -e; for contract in $(CONTRACTS); do \
 	  $(CARGO) run --quiet --locked --package route-contract -- check $$contract; \
 	done
+
+import-corpus: ## Install the large documents that the importers are tested on (needs npm)
+	@.ci/import-corpus
 
 lint: components ## rustfmt and clippy, with every warning denied
 	$(CARGO) fmt --all --check

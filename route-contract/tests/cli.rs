@@ -256,6 +256,54 @@ fn contracts_are_valid_by_their_schema() {
     assert!(validator("manifest").is_valid(&read(EXTENSION)));
 }
 
+/// Each block of TOML of a page.
+fn toml_blocks(page: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page);
+    let text = fs::read_to_string(path).unwrap();
+    let blocks = text.split("```toml\n").skip(1);
+    blocks
+        .map(|rest| rest.split("```").next().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_examples_of_the_pages_are_clean() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("profiles")).unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let blocks = toml_blocks("contract.md");
+    let extension = &blocks[1];
+    let workspace = "[[route]]\nmethod = \"GET\"\npath = \"/api/v1/workspaces/{workspace}/**\"\n";
+    write("contract.toml", &blocks[0]);
+    write("profiles/extension.toml", extension);
+    write("profiles/workspace.toml", workspace);
+    write("profiles/all.toml", &format!("{extension}{workspace}"));
+    let (code, stdout, _) = run(folder.path(), &["check", "contract.toml"], "", &[]);
+    assert_eq!(code, 0, "{stdout}");
+
+    let imports = &toml_blocks("import.md")[0];
+    let contract =
+        format!("version = 1\n[[family]]\nname = \"workspace\"\nclaims = [\"/api/**\", \"/v/**\"]\n{imports}");
+    write("contract.toml", &contract);
+    write(
+        "profiles/workspace.toml",
+        "[[route]]\nmethod = \"GET\"\npath = \"/v/{a}\"\n",
+    );
+    write(
+        "workspace-openapi.yaml",
+        "openapi: 3.0.0\npaths: {'/v/{a}/b': {get: {}}}\n",
+    );
+    write("routes.jsonl", "{\"method\": \"PUT\", \"path\": \"/v/:a/c\"}\n");
+    write(
+        "mappings.json",
+        "{\"contexts\": {\"a\": {\"mappings\": {\"dispatcherServlets\": {\"d\": [\n{\"predicate\": \"/**\"},\n\
+         {\"predicate\": \"/x/**\"}]}}}}}\n",
+    );
+    let (code, stdout, _) = run(folder.path(), &["check", "contract.toml"], "", &[]);
+    assert_eq!(code, 0, "{stdout}");
+    assert!(stdout.contains("workspace 4 routes"), "{stdout}");
+}
+
 /// The pages under `docs/` that are made of the program: `UPDATE_DOCS=1 cargo test` writes them.
 fn same_or_write(path: &Path, made: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
