@@ -195,7 +195,7 @@ impl ProxyHttp for Proxy {
         } else {
             choose::Kind::Answer
         };
-        exchange.attempts.next(upstream, exchange.key, kind)
+        exchange.attempts.next(upstream, exchange.key, kind, exchange.websocket)
     }
 
     fn fail_to_connect(

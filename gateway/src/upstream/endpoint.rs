@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use pingora::upstreams::peer::HttpPeer;
 
@@ -13,6 +14,7 @@ use super::affinity;
 use super::ejection::Ejection;
 use super::health::Health;
 use super::reason::Reason;
+use super::tunnel_socket::TunnelConnector;
 use crate::config::Ready;
 
 /// What an endpoint is: its URL's place among the family's, and the address.
@@ -29,6 +31,7 @@ pub struct EndpointId {
 pub struct Endpoint {
     id: EndpointId,
     peer: HttpPeer,
+    tunnel_peer: HttpPeer,
     /// Differs from endpoint to endpoint, and is the same in all replicas.
     seed: u64,
     health: Health,
@@ -43,6 +46,7 @@ impl Endpoint {
     pub(super) fn new(id: EndpointId, peer: HttpPeer, ready: &Ready) -> Self {
         Self {
             id,
+            tunnel_peer: tunnel(&peer),
             peer,
             seed: affinity::hash(id.address.to_string().as_bytes()),
             health: Health::new(ready),
@@ -60,6 +64,11 @@ impl Endpoint {
     /// How it is connected to.
     pub fn peer(&self) -> &HttpPeer {
         &self.peer
+    }
+
+    /// How it is connected to for a tunnel.
+    pub fn tunnel_peer(&self) -> &HttpPeer {
+        &self.tunnel_peer
     }
 
     /// Requests in flight.
@@ -108,6 +117,16 @@ impl Endpoint {
         let part = (gone.saturating_mul(255) / slow_return).max(25);
         u8::try_from(part).unwrap_or(u8::MAX)
     }
+}
+
+/// Tunnels have connections of their own, and none is kept for another request.
+fn tunnel(peer: &HttpPeer) -> HttpPeer {
+    let mut peer = peer.clone();
+    peer.group_key |= 1 << 32;
+    peer.options.idle_timeout = Some(Duration::ZERO);
+    let limit = peer.options.connection_timeout.unwrap_or(Duration::MAX);
+    peer.options.custom_l4 = Some(Arc::new(TunnelConnector { limit }));
+    peer
 }
 
 /// An endpoint that an attempt uses, counted in flight until this is dropped.

@@ -19,6 +19,7 @@ mod reason;
 pub mod resolve;
 mod retry_budget;
 mod timeouts;
+mod tunnel_socket;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};

@@ -115,6 +115,11 @@ impl Gateway {
         }
     }
 
+    #[allow(dead_code)] // the endurance tests look at the process from outside
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn public(&self) -> SocketAddr {
         self.public
     }
