@@ -1,8 +1,8 @@
 //! Routes as other tools write them down: what a profile may name beside TOML manifests.
 //!
 //! 1. [`Format::of`] tells the format, from the file's name and what it holds.
-//! 2. [`tree`] reads JSON and YAML with places.
-//! 3. One module a format finds methods and paths: [`openapi`], [`json_lines`], [`spring`], [`http_route`].
+//! 2. `tree` reads JSON and YAML with places.
+//! 3. One module a format finds methods and paths: `openapi`, `json_lines`, `spring`, `http_route`.
 //! 4. [`path_syntax`] translates each path into the template grammar; what has no equal is an error.
 
 mod http_route;

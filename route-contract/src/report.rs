@@ -75,12 +75,12 @@ impl Report<'_> {
     }
 }
 
-/// `1 error`, `2 errors`.
+/// `1 error`, `2 errors`, `2 classes`, `2 families`.
 pub fn counted(count: usize, what: &str) -> String {
-    let ending = match (count, what) {
-        (1, _) => "",
-        (_, "class") => "es",
-        _ => "s",
-    };
-    format!("{count} {what}{ending}")
+    match (count, what.strip_suffix('y')) {
+        (1, _) => format!("{count} {what}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) if what.ends_with('s') => format!("{count} {what}es"),
+        (_, None) => format!("{count} {what}s"),
+    }
 }

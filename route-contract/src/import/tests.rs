@@ -424,6 +424,57 @@ fn what_the_exporter_of_express_writes() {
     );
 }
 
+mod damaged {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DOCUMENTS: [(&str, &str); 6] = [
+        ("openapi/swagger-petstore.yaml", "o.yaml"),
+        ("openapi/fastapi-behind-a-proxy.json", "o.json"),
+        ("spring/spring-boot-admin-converted.json", "s.json"),
+        ("http_route/basic-http.yaml", "h.yaml"),
+        ("json_lines/express-route-separation.jsonl", "r.jsonl"),
+        ("json_lines/express-params.jsonl", "r.jsonl"),
+    ];
+
+    /// What turns up in paths and in the formats' own syntax.
+    const SCRAPS: [&str; 24] = [
+        "{", "}", "[", "]", "\"", "'", ":", ",", "/", "//", "**", "*", "<int:", ">", "{*", "?", "%", "#", "\\", "\n",
+        "&a ", "*a", "é", "\u{0}",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// No damage makes an importer panic, and what it reports can be shown.
+        #[test]
+        fn no_file_panics_an_importer(
+            document in 0..DOCUMENTS.len(),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), 0..12usize, 0..SCRAPS.len()), 0..8),
+            syntax in prop::sample::select(vec!["template", "express", "gin", "axum", "flask", "spring"]),
+        ) {
+            let (name, file) = DOCUMENTS[document];
+            let mut text = super::document(name);
+            for (at, removed, scrap) in edits {
+                let start = (0..=at.index(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                let end = (start + removed..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+                text.replace_range(start..end, SCRAPS[scrap]);
+            }
+            let entry = if file == "r.jsonl" {
+                format!("{{ file = '{file}', syntax = '{syntax}' }}")
+            } else {
+                format!("'{file}'")
+            };
+            if let Err(faults) = load(&entry, file, &text) {
+                for fault in faults {
+                    let _ = fault.to_string();
+                }
+            }
+        }
+    }
+}
+
 /// The only path of GitHub's that no template says.
 const COMPARE: &str = "/repos/{owner}/{repo}/compare/{base}...{head}";
 

@@ -33,8 +33,8 @@ pub fn summary(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
         .collect();
     writeln!(
         out,
-        "{} families with {}; {}: {}; {} of paths decided",
-        counts.families,
+        "{} with {}; {}: {}; {} of paths decided",
+        counted(counts.families, "family"),
         counted(counts.templates, "template"),
         counted(counts.profiles.len(), "profile"),
         if profiles.is_empty() {
