@@ -8,7 +8,11 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help setup components demo test check import-corpus lint docs bench map-check clean kit-paths differential
+=======
+.PHONY: help setup components demo test check lint docs bench map-check fuzz fuzz-check clean kit-paths differential
+>>>>>>> 94c7282 (wip)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +62,19 @@ differential: setup ## Ask seven real servers what they make of the paths that a
 
 map-check: ## Look at the maps of contracts with a real browser (Debian: apt-get install chromium)
 	$(CARGO) test --locked --package route-contract --test map -- --nocapture
+
+FUZZ_SECONDS ?= 60
+
+fuzz: ## Run each fuzz target for FUZZ_SECONDS (needs cargo-fuzz; no sanitizer, so that stable Rust will do)
+	@set -e; for target in $$(cd fuzz/fuzz_targets && ls | sed 's/\.rs$$//'); do \
+	  mkdir -p fuzz/corpus/$$target; \
+	  RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none $$target fuzz/corpus/$$target \
+	    $$(for folder in fuzz/seeds/$$target fuzz/found/$$target tests/import/$${target#import_}; do test -d $$folder && echo $$folder; done) \
+	    -- -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=10 -rss_limit_mb=2048; \
+	done
+
+fuzz-check: ## Compile the fuzz targets, so that they do not rot
+	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 
 components:
 	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 \

@@ -131,7 +131,7 @@ impl Template {
             return fault(Kind::TooLong, whole);
         }
         if !text.starts_with('/') {
-            return fault(Kind::NoLeadingSlash, 0..1);
+            return fault(Kind::NoLeadingSlash, 0..text.chars().next().map_or(0, char::len_utf8));
         }
         let (body, tail) = match text.strip_suffix("/**") {
             Some(body) => (body, true),
@@ -351,6 +351,7 @@ mod tests {
         for (text, kind, span) in [
             ("", Kind::Empty, 0..0),
             ("a", Kind::NoLeadingSlash, 0..1),
+            ("é", Kind::NoLeadingSlash, 0..2),
             ("/a//b", Kind::EmptySegment, 2..4),
             ("//", Kind::EmptySegment, 0..2),
             ("/a/**/b", Kind::Wildcard, 3..5),
