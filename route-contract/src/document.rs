@@ -96,44 +96,73 @@ pub fn parse<'s>(source: &'s Arc<Source>, codes: &Codes) -> Result<Spanned<DeTab
         .collect())
 }
 
-/// Reads a parsed table into `T`, reporting every fault.
+/// A table that was read as far as its faults allow.
+#[derive(Debug)]
+pub struct Salvaged<T> {
+    /// What is left without the entries at fault; `None` where nothing is.
+    pub value: Option<T>,
+    /// All faults; empty where the value is whole.
+    pub faults: Vec<Diagnostic>,
+    /// Whether a table went as a whole, with everything that others may refer to.
+    pub lost_a_table: bool,
+}
+
+/// Reads a parsed table into `T`, reporting every fault: unknown and missing keys, wrong types, values that
+/// `T` refuses. What is left without them can be looked at for faults of other kinds in the same run.
+pub fn salvage<T: DeserializeOwned>(table: Spanned<DeTable<'_>>, source: &Arc<Source>, codes: &Codes) -> Salvaged<T> {
+    let mut table = table;
+    let mut salvaged = Salvaged {
+        value: None,
+        faults: Vec::new(),
+        lost_a_table: false,
+    };
+    // Keys that were taken out because of a fault: that they are missing now is no fault of the file's.
+    let mut removed: Vec<Removed> = Vec::new();
+    loop {
+        let error = match T::deserialize(toml::de::Deserializer::from(table.clone())) {
+            Ok(value) => {
+                salvaged.value = Some(value);
+                return salvaged;
+            }
+            Err(error) => error,
+        };
+        let fault = Fault::from(&error, codes);
+        let span = error.span().unwrap_or(table.span());
+        let follows = fault
+            .missing
+            .as_ref()
+            .is_some_and(|key| removed.iter().any(|gone| gone.key == *key && gone.table == span));
+        if !follows {
+            salvaged
+                .faults
+                .push(fault.diagnostic.at(Place::new(source, span.clone())));
+        }
+        if salvaged.faults.len() >= MAX_FAULTS {
+            return salvaged;
+        }
+        let keep_table = fault.missing.is_none();
+        salvaged.lost_a_table |= !keep_table;
+        let own = table.span();
+        match remove_entry(table.get_mut(), own, &span, keep_table) {
+            Some(entry) => removed.push(entry),
+            None => return salvaged,
+        }
+    }
+}
+
+/// Reads a parsed table into `T`, whole or not at all.
 ///
 /// # Errors
-/// All faults: unknown and missing keys, wrong types, values that `T` refuses.
+/// All faults, see [`salvage`].
 pub fn deserialize<T: DeserializeOwned>(
     table: Spanned<DeTable<'_>>,
     source: &Arc<Source>,
     codes: &Codes,
 ) -> Result<T, Vec<Diagnostic>> {
-    let mut table = table;
-    let mut faults: Vec<Diagnostic> = Vec::new();
-    // Keys that were taken out because of a fault: that they are missing now is no fault of the file's.
-    let mut removed: Vec<Removed> = Vec::new();
-    loop {
-        match T::deserialize(toml::de::Deserializer::from(table.clone())) {
-            Ok(value) if faults.is_empty() => return Ok(value),
-            Ok(_) => return Err(faults),
-            Err(error) => {
-                let fault = Fault::from(&error, codes);
-                let span = error.span().unwrap_or(table.span());
-                let follows = fault
-                    .missing
-                    .as_ref()
-                    .is_some_and(|key| removed.iter().any(|gone| gone.key == *key && gone.table == span));
-                if !follows {
-                    faults.push(fault.diagnostic.at(Place::new(source, span.clone())));
-                }
-                if faults.len() >= MAX_FAULTS {
-                    return Err(faults);
-                }
-                let keep_table = fault.missing.is_none();
-                let own = table.span();
-                match remove_entry(table.get_mut(), own, &span, keep_table) {
-                    Some(entry) => removed.push(entry),
-                    None => return Err(faults),
-                }
-            }
-        }
+    let salvaged = salvage(table, source, codes);
+    match salvaged.value {
+        Some(value) if salvaged.faults.is_empty() => Ok(value),
+        _ => Err(salvaged.faults),
     }
 }
 

@@ -466,6 +466,23 @@ fn all_faults_of_all_files_are_reported_in_one_run() {
     }
 }
 
+/// A fault of form must not hide those of meaning, nor make up others.
+#[test]
+fn what_is_left_of_a_damaged_contract_is_looked_at_too() {
+    let files = files_of(&Fixture {
+        code: "",
+        contract: "{F}clams = []\nroutes = [\"/a//b\", \"/a/{x:kebob}\", 3]\n[[family]]\nname = \"g\"\nclaims = [7]\n{P}",
+        manifests: &[],
+    });
+    let found = findings(&files);
+    let seen: Vec<&str> = found.iter().map(|finding| finding.code).collect();
+    assert_eq!(
+        seen,
+        ["RC0103", "RC0105", "RC0105", "RC0107", "RC0108", "RC0101"],
+        "{found:#?}"
+    );
+}
+
 #[test]
 fn the_digest_is_of_the_meaning() {
     let load = |files: &Files| {

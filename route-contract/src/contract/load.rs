@@ -47,7 +47,10 @@ impl Contract {
     /// All faults of all files.
     pub fn load_with(path: &Path, read: &Reader<'_>) -> Result<Self, Vec<Diagnostic>> {
         let source = read(path).map_err(|fault| vec![fault])?;
-        let file: ContractFile = document::load(&source, &CODES)?;
+        let salvaged = document::salvage::<ContractFile>(document::parse(&source, &CODES)?, &source, &CODES);
+        let Some(file) = salvaged.value else {
+            return Err(salvaged.faults);
+        };
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut loader = Loader {
             source: Arc::clone(&source),
@@ -56,11 +59,22 @@ impl Contract {
             templates: 0,
         };
         let contract = loader.contract(file, folder, read);
-        if loader.faults.is_empty() {
-            Ok(contract)
-        } else {
-            Err(loader.faults)
+        if salvaged.faults.is_empty() && loader.faults.is_empty() {
+            return Ok(contract);
         }
+        let mut faults = salvaged.faults;
+        let damaged = !faults.is_empty();
+        faults.extend(loader.faults.into_iter().filter(|fault| {
+            // What is left of a damaged file shows its own faults, and a few that only the damage made: a name
+            // that stood in a lost table, a list that lost its last entry.
+            let elsewhere = fault.place.as_ref().is_some_and(|place| place.source != source);
+            !damaged
+                || elsewhere
+                || matches!(fault.code, TEMPLATE | DUPLICATE)
+                || fault.code == CODES.unreadable
+                || (fault.code == UNKNOWN_NAME && !salvaged.lost_a_table)
+        }));
+        Err(faults)
     }
 }
 
