@@ -8,11 +8,7 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help setup components demo test check import-corpus lint docs bench map-check clean kit-paths differential
-=======
-.PHONY: help setup components demo test check lint docs bench map-check fuzz fuzz-check clean kit-paths differential
->>>>>>> 94c7282 (wip)
+.PHONY: help setup components demo test check import-corpus lint docs bench map-check fuzz fuzz-check clean kit-paths differential
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
