@@ -8,7 +8,7 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup components demo test check import-corpus lint docs bench map-check fuzz fuzz-check clean kit-paths differential
+.PHONY: help setup components demo test check import-corpus lint docs bench map-check fuzz fuzz-check clean kit-paths differential fault starve soak kit-slow
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,23 @@ fuzz: ## Run each fuzz target for FUZZ_SECONDS (needs cargo-fuzz; no sanitizer, 
 
 fuzz-check: ## Compile the fuzz targets, so that they do not rot
 	$(CARGO) check --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
+
+# The long forms are measured with what is shipped; PROFILE=dev builds faster.
+PROFILE ?= release
+ENDURE = $(CARGO) test --locked --profile $(PROFILE) --package gateway --test endurance
+
+fault: setup ## Five minutes of upstreams that are killed, frozen and misbehave (FAULT_SECONDS)
+	FAULT_SECONDS=$${FAULT_SECONDS:-300} $(ENDURE) fault -- --nocapture
+
+starve: setup ## One family hangs under 2,000 requests and 500 WebSockets; the others are measured (STARVE_SECONDS)
+	STARVE_SECONDS=$${STARVE_SECONDS:-30} $(ENDURE) starve -- --nocapture
+
+soak: setup ## Twenty minutes of mixed traffic and faults; memory must not grow (SOAK_SECONDS)
+	SOAK_SECONDS=$${SOAK_SECONDS:-1200} $(ENDURE) soak -- --ignored --nocapture
+
+kit-slow: setup ## Run the black-box kit's slow clients against the gateway (KIT: the kit's folder)
+	@$(CARGO) build --locked --package gateway
+	@python3 tests/kit/run.py slow --gateway target/debug/gateway
 
 components:
 	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 \

@@ -5,6 +5,8 @@
 //! 3. Names are resolved and upstreams probed in the background.
 //! 4. The listeners are served until [`Server::stop`].
 
+mod control;
+
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -17,7 +19,7 @@ use pingora::proxy::http_proxy;
 use pingora::server::configuration::ServerConf;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::{Config, Deployment, Loaded, Size};
 use crate::listen::tls::Reload;
@@ -27,6 +29,7 @@ use crate::proxy::{Generation, Proxy};
 use crate::readiness::{Board, Probes};
 use crate::telemetry::metrics::{FamilyGauges, Metrics};
 use crate::upstream::{self, Upstreams};
+use control::Control;
 
 /// Unused connections to upstreams that are kept, over all families and endpoints. Pingora's pool is one list for all,
 /// so it is made larger than any family needs: the families' own time limits empty it.
@@ -104,8 +107,9 @@ pub struct Server {
     stop_public: watch::Sender<bool>,
     stop_admin: watch::Sender<bool>,
     serving: JoinSet<()>,
-    admin_serving: JoinSet<()>,
+    admin_serving: Option<JoinHandle<()>>,
     _probes: Probes,
+    _control: Control,
     /// Follows the certificates; ends when this is dropped.
     _following: JoinSet<()>,
 }
@@ -133,8 +137,12 @@ impl Server {
         let board = Arc::new(Board::new(upstreams.clone()));
         let tls = listener_tls(&loaded, &metrics)?;
         let public_listener = bind(config.listen.public).await?.with_tls(tls.clone());
-        let admin_listener = bind(config.listen.admin).await?;
-        let probes = Probes::start(&upstreams).map_err(|error| setup("the probes", &error))?;
+        let control = Control::start().map_err(|error| setup("the control thread", &error))?;
+        let admin_listener = bind_on(&control, config.listen.admin).await?;
+        let probes = {
+            let _on_its_thread = control.enter();
+            Probes::start(&upstreams).map_err(|error| setup("the probes", &error))?
+        };
         let generation = Generation::new(contract, classifier, upstreams.clone(), config, &metrics);
         metrics.set_contract(generation.digest());
         upstream::resolve::start(&upstreams);
@@ -160,9 +168,9 @@ impl Server {
         let (public, admin) = (public_listener.local_addr(), admin_listener.local_addr());
         let mut serving = JoinSet::new();
         serving.spawn(public_listener.serve(proxy, door, public_limits(config), public_stopped));
-        let mut admin_serving = JoinSet::new();
         let admin_limits = listen::Limits::default();
-        admin_serving.spawn(admin_listener.serve(admin_app, Arc::new(PlainDoor), admin_limits, admin_stopped));
+        let admin_serving =
+            control.spawn(admin_listener.serve(admin_app, Arc::new(PlainDoor), admin_limits, admin_stopped));
         Ok(Self {
             public,
             admin,
@@ -172,6 +180,7 @@ impl Server {
             serving,
             admin_serving,
             _probes: probes,
+            _control: control,
             _following: following,
         })
     }
@@ -200,8 +209,9 @@ impl Server {
         let in_time = tokio::time::timeout(limit, ended).await.is_ok();
         self.stop_admin.send_replace(true);
         // A scrape that is under way may end; nobody waits for an idle one.
-        let ended = async { while self.admin_serving.join_next().await.is_some() {} };
-        let _admin_in_time = tokio::time::timeout(Duration::from_millis(500), ended).await;
+        if let Some(serving) = self.admin_serving.take() {
+            let _admin_in_time = tokio::time::timeout(Duration::from_millis(500), serving).await;
+        }
         in_time
     }
 
@@ -319,6 +329,14 @@ async fn follow_certificates(tls: Arc<Tls>, interval: Duration, metrics: Arc<Met
         }
     })
     .await;
+}
+
+/// Binds on the control thread, whose sockets must wake that thread and no other.
+async fn bind_on(control: &Control, address: SocketAddr) -> Result<Listener, StartError> {
+    match control.spawn(bind(address)) {
+        Some(binding) => binding.await.map_err(|error| setup("the admin listener", &error))?,
+        None => bind(address).await,
+    }
 }
 
 fn setup(what: &'static str, error: &dyn std::fmt::Display) -> StartError {

@@ -1,0 +1,40 @@
+//! Endurance: the real `gateway` binary in front of upstreams that are processes of their own, under load and faults,
+//! for as long as one likes.
+//!
+//! `make test` runs the short forms; `make fault`, `make starve` and `make soak` the long ones. Times are compared only
+//! with times of the same run, since no two machines are alike.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
+
+#[allow(dead_code)] // made for the end-to-end tests, of which these use a part
+#[path = "../e2e/harness/mod.rs"]
+mod harness;
+
+mod fault;
+mod load;
+mod observed;
+mod soak;
+mod starve;
+mod upstream_process;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// One test at a time: they measure.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number of seconds from the environment.
+fn seconds(variable: &str, default: u64) -> Duration {
+    let given = std::env::var(variable).ok();
+    Duration::from_secs(given.map_or(default, |text| text.parse().expect("a number of seconds")))
+}
+
+/// The runtime of a driver.
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
