@@ -4,6 +4,7 @@
 //! `make test` runs the short forms; `make fault`, `make starve` and `make soak` the long ones. Times are compared only
 //! with times of the same run, since no two machines are alike.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
+#![allow(clippy::print_stdout)] // the upstream process speaks on it, and the long forms show what they measured
 
 #[allow(dead_code)] // made for the end-to-end tests, of which these use a part
 #[path = "../e2e/harness/mod.rs"]
