@@ -15,7 +15,7 @@ pub struct Arguments {
     #[command(flatten)]
     contract: ContractPath,
     /// The most mutants that are tried, spread over all kinds of steps; by default as many as take a bounded
-    /// amount of work, which is all of them up to about 1,000 templates
+    /// amount of work, which is all of them up to about 500 templates
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Show the counts and what no rule finds, not every mutant

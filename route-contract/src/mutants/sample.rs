@@ -1,8 +1,8 @@
 //! Which of very many mutants are tried: the work is bounded, whatever the size of the contract.
 //!
 //! A check costs about as much as the contract has templates, and the steps are about as many; all of them
-//! would cost their product. So [`WORK`] bounds it: a contract of up to about 1,000 templates is tried whole,
-//! one of 40,000 with a sample. Every operator gets its share of the sample, the rare ones all of their steps,
+//! would cost their product. So [`WORK`] bounds it: a contract of up to about 500 templates is tried whole,
+//! one of 20,000 with a sample. Every operator gets its share of the sample, the rare ones all of their steps,
 //! and an operator's steps are taken at even distances, so that no part of the contract is left out and every
 //! run tries the same.
 
@@ -10,7 +10,7 @@ use super::step::{Operator, Step};
 use crate::contract::Contract;
 
 /// How many templates are checked in all mutants together, unless a limit is given.
-pub const WORK: usize = 3_000_000;
+pub const WORK: usize = 1_500_000;
 
 /// The fewest mutants that are tried, however large the contract is.
 pub const FEWEST: usize = 64;
