@@ -8,7 +8,7 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup components demo test check import-corpus lint docs bench map-check fuzz fuzz-check clean kit-paths differential fault starve soak kit-slow
+.PHONY: help setup components demo test check import-corpus lint docs bench map-check fuzz fuzz-check clean kit kit-paths big-body differential fault starve soak kit-slow
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,14 @@ docs: ## Build the documentation, with every warning denied
 
 bench: setup ## Measure the matcher
 	$(CARGO) bench --locked --package route-contract
+
+kit: setup ## Run the black-box kit against the gateway, plain and over TLS (KIT: the kit's folder)
+	@$(CARGO) build --locked --release --package gateway
+	@python3 tests/kit/run.py all --gateway target/release/gateway
+
+big-body: setup ## Measure what bodies of 1 GiB cost the gateway in memory
+	@$(CARGO) build --locked --release --package gateway
+	@python3 tests/load/big_body.py --gateway target/release/gateway
 
 kit-paths: setup ## Run the black-box kit's paths against the gateway (KIT: the kit's folder)
 	@$(CARGO) build --locked --package gateway

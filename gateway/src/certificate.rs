@@ -191,10 +191,23 @@ pub fn authorities(path: &Path) -> Result<RootCertStore, Unusable> {
     Ok(store)
 }
 
+/// The bytes of the first private key in a PEM file, in DER form.
+///
+/// # Errors
+/// The file cannot be read, is not PEM, or holds no key.
+pub fn key(path: &Path) -> Result<Vec<u8>, Unusable> {
+    let part = Part::Key;
+    let key = PrivateKeyDer::from_pem_slice(&read(path, part)?).map_err(|error| Unusable {
+        part,
+        fault: pem_fault(&error),
+    })?;
+    Ok(key.secret_der().to_vec())
+}
+
 /// All certificates in a PEM file, in its order; at least one.
 ///
 /// # Errors
-/// The file cannot be read, is not PEM, or holds no certificate.
+/// The file cannot be read, is not PEM, or holds no certificate or one that cannot be read.
 pub fn certificates(path: &Path, part: Part) -> Result<Vec<CertificateDer<'static>>, Unusable> {
     let text = read(path, part)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
@@ -204,6 +217,13 @@ pub fn certificates(path: &Path, part: Part) -> Result<Vec<CertificateDer<'stati
     })?;
     if found.is_empty() {
         let fault = Fault::Empty;
+        return Err(Unusable { part, fault });
+    }
+    if found
+        .iter()
+        .any(|certificate| parse_x509_certificate(certificate).is_err())
+    {
+        let fault = Fault::Malformed;
         return Err(Unusable { part, fault });
     }
     Ok(found)

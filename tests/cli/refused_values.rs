@@ -37,7 +37,7 @@ fn an_upstream_variable_is_whole_or_the_start_fails() {
         ("${WS_URL}", "unexpanded"),
         ("http://", "no host"),
         ("http://:8080", "no host"),
-        ("ftp://s3cret", "neither `http` nor `https`"),
+        ("ftp://s3cret", "none of `http`"),
         ("s3cret:8080", "no scheme"),
         ("http://s3cret/base/", "has a path"),
         ("http://u:s3cret@h", "holds credentials"),

@@ -212,3 +212,35 @@ fn a_silent_tunnel_is_closed() {
         show(&rest)
     );
 }
+
+/// Pingora 946: an upstream that answers at once, its first frame in one write with the 101.
+#[test]
+fn two_thousand_upgrades_to_an_upstream_that_answers_at_once_lose_no_frame() {
+    const UPGRADES: usize = 2_000;
+    const CLIENTS: usize = 8;
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    deployment.upstream("workspace").answer(Answer::script(|_, stream| {
+        stream.write_all(&[SWITCHED, b"\x81\x05first"].concat())?;
+        let mut part = [0; 64];
+        let read = stream.read(&mut part)?;
+        stream.write_all(&part[..read])?;
+        Ok(Then::Close)
+    }));
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                for turn in 0..UPGRADES / CLIENTS {
+                    let mut client = gateway.client();
+                    // The client's own first frame comes with its request, before the tunnel is there.
+                    client.send(request_bytes("GET", WORKSPACE, &UPGRADE, b"\x81\x84abcdkept"));
+                    assert_eq!(client.response().status, 101, "upgrade {turn}");
+                    assert_eq!(client.exactly(7), b"\x81\x05first", "upgrade {turn}");
+                    assert_eq!(client.exactly(10), b"\x81\x84abcdkept", "upgrade {turn}");
+                    assert_eq!(client.until_closed(), b"");
+                }
+            });
+        }
+    });
+    assert_eq!(deployment.upstream("workspace").tally().0, UPGRADES);
+}

@@ -1,16 +1,84 @@
-//! The listener's certificates, judged before anything listens.
+//! The certificates of the listener and of upstreams, judged before anything listens.
 
 use std::time::SystemTime;
 
 use route_contract::diagnostic::Diagnostic;
 
-use super::{ClientAuth, ListenTls, Loaded, codes};
-use crate::certificate::{Fault, Identity, Part};
+use super::{ClientAuth, ListenTls, Loaded, Protocol, Upstream, UpstreamUrl, codes};
+use crate::certificate::{Fault, Identity, Part, Unusable, authorities};
 use crate::listen::tls::UnusableFile;
 
-/// Finds what is wrong with the files of `[listen.tls]`. The texts hold no path: the place is that of the key that
+/// Finds what is wrong with the files of `[listen.tls]` and of each `[upstream.NAME.tls]`. The texts hold no path: the place is that of the key that
 /// names the file.
 pub(super) fn check(loaded: &Loaded) -> Vec<Diagnostic> {
+    let mut found = listener(loaded);
+    for (name, table) in &loaded.config.upstream {
+        found.extend(upstream(loaded, name, table));
+    }
+    found
+}
+
+fn upstream(loaded: &Loaded, name: &str, table: &Upstream) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let has_tls = table.urls().any(UpstreamUrl::tls);
+    if table.protocol != Protocol::Http1 && !has_tls {
+        found.push(
+            Diagnostic::error(codes::UPSTREAM_TLS, format!("`upstream.{name}.protocol` has no effect"))
+                .at(loaded.place(&["upstream", name, "protocol"]))
+                .with_help("it is for `https` URLs; HTTP/2 without TLS is `h2c://` in the URL"),
+        );
+    }
+    let Some(tls) = &table.tls else { return found };
+    if !has_tls {
+        found.push(
+            Diagnostic::error(
+                codes::UPSTREAM_TLS,
+                format!("`upstream.{name}` has keys for TLS, and no URL of it is `https`"),
+            )
+            .at(loaded.place(&["upstream", name, "tls"]))
+            .with_help("write `https://`, or leave the table out"),
+        );
+    }
+    if tls.cert.is_some() != tls.key.is_some() {
+        let key = if tls.cert.is_some() { "cert" } else { "key" };
+        found.push(
+            Diagnostic::error(
+                codes::UPSTREAM_TLS,
+                format!("`upstream.{name}.tls` has one of `cert` and `key` without the other"),
+            )
+            .at(loaded.place(&["upstream", name, "tls", key]))
+            .with_help("name both files, or neither"),
+        );
+    }
+    if tls.insecure_skip_verify {
+        found.push(
+            Diagnostic::warning(
+                codes::UPSTREAM_UNVERIFIED,
+                format!("the certificate of `{name}` is not verified, so anybody in between can pose as it"),
+            )
+            .at(loaded.place(&["upstream", name, "tls", "insecure_skip_verify"]))
+            .with_help("name the authority in `ca`"),
+        );
+    }
+    let authorities = tls
+        .ca
+        .as_ref()
+        .map(|path| authorities(&loaded.resolve(path)).map(|_| ()));
+    let identity = tls
+        .identity(&loaded.config)
+        .map(|files| Identity::load(&files).map(|_| ()));
+    for unusable in authorities.into_iter().chain(identity).filter_map(Result::err) {
+        let key = match unusable.part {
+            Part::Certificate => "cert",
+            Part::Key => "key",
+            Part::Authorities => "ca",
+        };
+        found.push(of_file(loaded, &["upstream", name, "tls", key], &unusable));
+    }
+    found
+}
+
+fn listener(loaded: &Loaded) -> Vec<Diagnostic> {
     let Some(table) = &loaded.config.listen.tls else {
         return Vec::new();
     };
@@ -72,22 +140,24 @@ fn unusable<'a>(loaded: &Loaded, fault: &UnusableFile, name: &dyn Fn(usize) -> &
         None => vec!["listen", "tls", key],
         Some(index) => vec!["listen", "tls", "certificate", name(index), key],
     };
-    let code = match fault.unusable.fault {
+    of_file(loaded, &path, &fault.unusable)
+}
+
+/// The finding about the file that the key at `path` names.
+fn of_file(loaded: &Loaded, path: &[&str], unusable: &Unusable) -> Diagnostic {
+    let code = match unusable.fault {
         Fault::Mismatch => codes::KEY_MISMATCH,
         _ => codes::CERTIFICATE_FILE,
     };
-    let help = match (fault.unusable.part, &fault.unusable.fault) {
+    let help = match (unusable.part, &unusable.fault) {
         (_, Fault::Mismatch) => "give the key that the certificate was requested with",
         (Part::Key, _) => "a PEM file with one private key: PKCS #8, PKCS #1 or SEC1, without a passphrase",
         (Part::Certificate, _) => "a PEM file with the certificate first, then the rest of its chain",
         (Part::Authorities, _) => "a PEM file with the certificates of the authorities",
     };
-    Diagnostic::error(
-        code,
-        format!("the file of `{}` {}", path.join("."), fault.unusable.fault),
-    )
-    .at(loaded.place(&path))
-    .with_help(help)
+    Diagnostic::error(code, format!("the file of `{}` {}", path.join("."), unusable.fault))
+        .at(loaded.place(path))
+        .with_help(help)
 }
 
 /// Why clients will not take a certificate; `by_host` tells whether it is shown for the hosts that it bears.

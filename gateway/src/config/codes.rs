@@ -52,6 +52,11 @@ pub const KEY_MISMATCH: &str = "GW0214";
 pub const CERTIFICATE_DOUBTFUL: &str = "GW0215";
 /// Client certificates without an authority to judge them by, or the other way round.
 pub const CLIENT_AUTH: &str = "GW0216";
+/// Keys of an upstream's TLS that do not fit its URL or each other.
+pub const UPSTREAM_TLS: &str = "GW0217";
+/// An upstream whose certificate is not verified (a warning).
+pub const UPSTREAM_UNVERIFIED: &str = "GW0218";
+
 /// Both `url` and `urls`, or one URL twice.
 pub const URL_TWICE: &str = "GW0220";
 /// An affinity by a parameter that none of the family's paths has.
@@ -140,6 +145,14 @@ pub const TABLE: &[(&str, &str)] = &[
     (
         CLIENT_AUTH,
         "Client certificates are asked for without `client_ca`, or `client_ca` stands beside `client_auth = \"none\"`.",
+    ),
+    (
+        UPSTREAM_TLS,
+        "An upstream has keys for TLS without an `https` URL, or one of `cert` and `key` without the other.",
+    ),
+    (
+        UPSTREAM_UNVERIFIED,
+        "An upstream's certificate is not verified, so anybody in between can pose as it (a warning).",
     ),
     (
         URL_TWICE,

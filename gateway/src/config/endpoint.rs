@@ -13,9 +13,17 @@ use serde::ser::{Serialize, Serializer};
 /// credentials, so the value may be shown by `gateway config`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct UpstreamUrl {
-    tls: bool,
+    scheme: UpstreamScheme,
     host: Host,
     port: u16,
+}
+
+/// What stands before `://`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum UpstreamScheme {
+    Http,
+    Https,
+    H2c,
 }
 
 /// The host of an upstream.
@@ -30,7 +38,12 @@ pub enum Host {
 impl UpstreamUrl {
     /// Whether the connection is made with TLS (`https`).
     pub fn tls(&self) -> bool {
-        self.tls
+        self.scheme == UpstreamScheme::Https
+    }
+
+    /// Whether the connection speaks HTTP/2 without TLS, from its first byte (`h2c`).
+    pub fn h2c(&self) -> bool {
+        self.scheme == UpstreamScheme::H2c
     }
 
     /// The host.
@@ -60,7 +73,7 @@ impl UpstreamUrl {
             Host::Address(IpAddr::V4(address)) => address.to_string(),
             Host::Address(IpAddr::V6(address)) => format!("[{address}]"),
         };
-        if self.port == default_port(self.tls) {
+        if self.port == self.scheme.default_port() {
             host
         } else {
             format!("{host}:{}", self.port)
@@ -68,8 +81,23 @@ impl UpstreamUrl {
     }
 }
 
-fn default_port(tls: bool) -> u16 {
-    if tls { 443 } else { 80 }
+impl UpstreamScheme {
+    const ALL: [Self; 3] = [Self::Http, Self::Https, Self::H2c];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::H2c => "h2c",
+        }
+    }
+
+    fn default_port(self) -> u16 {
+        match self {
+            Self::Https => 443,
+            Self::Http | Self::H2c => 80,
+        }
+    }
 }
 
 /// Why a text is no upstream. The texts never hold the value: it may bear credentials.
@@ -90,8 +118,8 @@ pub enum UpstreamUrlError {
     /// No `scheme://`.
     #[error("the URL has no scheme: write `http://` or `https://` before the host")]
     NoScheme,
-    /// Neither `http` nor `https`.
-    #[error("the URL's scheme is neither `http` nor `https`")]
+    /// None of `http`, `https` and `h2c`.
+    #[error("the URL's scheme is none of `http`, `https` and `h2c`")]
     Scheme,
     /// `user@` or `user:password@`.
     #[error("the URL holds credentials: the gateway forwards the client's own, so take them out")]
@@ -143,18 +171,19 @@ impl FromStr for UpstreamUrl {
             return Err(E::Character);
         }
         let (scheme, rest) = text.split_once("://").ok_or(E::NoScheme)?;
-        let tls = if scheme.eq_ignore_ascii_case("http") {
-            false
-        } else if scheme.eq_ignore_ascii_case("https") {
-            true
-        } else if scheme
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-        {
-            return Err(E::Scheme);
-        } else {
+        let known = UpstreamScheme::ALL
+            .into_iter()
+            .find(|known| scheme.eq_ignore_ascii_case(known.name()));
+        let scheme = match known {
+            Some(scheme) => scheme,
+            None if scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)) =>
+            {
+                return Err(E::Scheme);
+            }
             // As in `h/x://y`: what stands before `://` is no scheme at all.
-            return Err(E::NoScheme);
+            None => return Err(E::NoScheme),
         };
         let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
         let (authority, tail) = rest.split_at(end);
@@ -173,10 +202,10 @@ impl FromStr for UpstreamUrl {
         let (host, port) = split_port(authority)?;
         let host = parse_host(host)?;
         let port = match port {
-            None => default_port(tls),
+            None => scheme.default_port(),
             Some(digits) => parse_port(digits)?,
         };
-        Ok(Self { tls, host, port })
+        Ok(Self { scheme, host, port })
     }
 }
 
@@ -251,8 +280,7 @@ fn parse_port(digits: &str) -> Result<u16, UpstreamUrlError> {
 /// The canonical form: scheme, host and port.
 impl fmt::Display for UpstreamUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.tls { "https" } else { "http" };
-        write!(f, "{scheme}://{}", self.authority())
+        write!(f, "{}://{}", self.scheme.name(), self.authority())
     }
 }
 
@@ -304,6 +332,8 @@ mod tests {
             ("http://127.0.0.1:65535", "http://127.0.0.1:65535", false, 65_535),
             ("http://[::1]:3000", "http://[::1]:3000", false, 3000),
             ("http://[2001:DB8::1]", "http://[2001:db8::1]", false, 80),
+            ("H2C://h", "h2c://h", false, 80),
+            ("h2c://h:50051", "h2c://h:50051", false, 50051),
         ] {
             let url: UpstreamUrl = text.parse().unwrap();
             assert_eq!(url.to_string(), canonical, "{text}");
@@ -331,7 +361,6 @@ mod tests {
             ("//h:80", NoScheme),
             ("://h", Scheme),
             ("ftp://h", Scheme),
-            ("h2c://h", Scheme),
             ("unix:///run/s3cret", Scheme),
             ("http:/h", NoScheme),
             ("http://", NoHost),

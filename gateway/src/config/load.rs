@@ -19,19 +19,18 @@ pub struct Loaded {
     pub config: Config,
     /// The file as findings show it: with any credentials in it covered.
     pub source: Arc<Source>,
-    folder: PathBuf,
     places: Places,
 }
 
 impl Loaded {
     /// The contract's file: a relative path is taken from the folder of the configuration.
     pub fn contract_path(&self) -> PathBuf {
-        self.folder.join(&self.config.contract)
+        self.resolve(&self.config.contract)
     }
 
     /// A file named in the configuration: a relative path is taken from its folder.
     pub fn resolve(&self, path: &Path) -> PathBuf {
-        self.folder.join(path)
+        self.config.resolve(path)
     }
 
     /// The place of the value at a path of keys, or of the nearest table around it.
@@ -76,11 +75,11 @@ pub fn load_source(
 ) -> Result<Loaded, Vec<Diagnostic>> {
     let shown = masked(source);
     let loaded = read(source, environment).map_err(|faults| cover(faults, source, &shown));
-    let (config, places) = loaded?;
+    let (mut config, places) = loaded?;
+    config.folder = folder.to_owned();
     Ok(Loaded {
         config,
         source: shown,
-        folder: folder.to_owned(),
         places,
     })
 }

@@ -29,7 +29,7 @@ mod withheld;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub use readiness::{Probe, Ready};
 pub use share::{Share, ShareError};
 pub use size::{Size, SizeError};
 pub use status::{Statuses, StatusesError};
-pub use upstream::{Balance, Ejection, Upstream};
+pub use upstream::{Balance, Ejection, Protocol, Upstream, UpstreamTls};
 pub use variables::Environment;
 pub use withheld::{WithheldHeader, WithheldHeaderError};
 
@@ -55,6 +55,9 @@ pub use withheld::{WithheldHeader, WithheldHeaderError};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// The folder of the file, from which relative paths are taken; no key of it.
+    #[serde(skip)]
+    pub folder: PathBuf,
     /// The contract file; a relative path is taken from the folder of this file.
     pub contract: PathBuf,
     /// Worker threads; left out, one for each core.
@@ -76,6 +79,13 @@ pub struct Config {
     /// One table for each family that the contract forwards, by the family's name.
     #[serde(default)]
     pub upstream: BTreeMap<String, Upstream>,
+}
+
+impl Config {
+    /// A file named in the configuration: a relative path is taken from its folder.
+    pub fn resolve(&self, path: &Path) -> PathBuf {
+        self.folder.join(path)
+    }
 }
 
 /// Addresses to listen on.

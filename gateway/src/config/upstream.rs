@@ -1,18 +1,27 @@
 //! The `[upstream.NAME]` table: how one family is served.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Affinity, Duration, Ready, Share, UpstreamUrl, WithheldHeader};
+use super::{Affinity, Config, Duration, Ready, Share, UpstreamUrl, WithheldHeader};
+use crate::certificate::IdentityFiles;
 
 /// How one family is served.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upstream {
-    /// `http://host:port`, without path, query or credentials. Of a name all addresses are used.
+    /// `http://host:port`, `https://host:port`, or `h2c://host:port` for HTTP/2 without TLS; without path, query or
+    /// credentials. Of a name all addresses are used.
     pub url: Option<UpstreamUrl>,
     /// Several of them, in place of `url`.
     #[serde(default)]
     pub urls: Vec<UpstreamUrl>,
+    /// What `https` endpoints are spoken to with. `http` is HTTP/1.1 and `h2c` is HTTP/2, whatever this says.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Whom TLS trusts and shows; left out, the system's authorities and nothing.
+    pub tls: Option<UpstreamTls>,
     /// How often names are resolved again.
     #[serde(default = "Upstream::default_resolve_interval")]
     pub resolve_interval: Duration,
@@ -123,6 +132,47 @@ impl Upstream {
     }
     fn default_queue_timeout() -> Duration {
         Duration::milliseconds(500)
+    }
+}
+
+/// What an endpoint with TLS is spoken to with.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    #[serde(rename = "http/1.1")]
+    Http1,
+    /// HTTP/2, and nothing else. WebSockets cannot be forwarded then.
+    #[serde(rename = "h2")]
+    Http2,
+    /// What the endpoint chooses in the handshake; HTTP/1.1 for WebSockets.
+    #[serde(rename = "auto")]
+    Auto,
+}
+
+/// TLS to a family's endpoints. All files are PEM; they are read when the configuration is.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamTls {
+    /// The authorities that are trusted; left out, those of the system.
+    pub ca: Option<PathBuf>,
+    /// The name that the endpoint is asked for (SNI) and that its certificate must bear; left out, the URL's host.
+    pub server_name: Option<String>,
+    /// The certificate that is shown, followed by its chain.
+    pub cert: Option<PathBuf>,
+    /// That certificate's private key.
+    pub key: Option<PathBuf>,
+    /// Takes whatever certificate an endpoint shows: anybody in between can read and change everything.
+    pub insecure_skip_verify: bool,
+}
+
+impl UpstreamTls {
+    /// The files of the certificate that is shown, where both are named.
+    pub fn identity(&self, config: &Config) -> Option<IdentityFiles> {
+        Some(IdentityFiles {
+            certificate: config.resolve(self.cert.as_ref()?),
+            key: config.resolve(self.key.as_ref()?),
+        })
     }
 }
 

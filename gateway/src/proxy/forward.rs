@@ -38,6 +38,24 @@ pub fn wants_websocket(request: &RequestHeader) -> bool {
         && hop_by_hop::lists(&request.headers, "upgrade")
 }
 
+/// Whether the client takes trailers (RFC 9110 section 10.1.4), which gRPC servers want to be told.
+pub fn takes_trailers(request: &RequestHeader) -> bool {
+    request
+        .headers
+        .get_all(http::header::TE)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|&byte| byte == b','))
+        .any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Whether the client waits to be asked for its body (RFC 9110 section 10.1.1).
+pub fn expects_continue(request: &RequestHeader) -> bool {
+    request
+        .headers
+        .get(http::header::EXPECT)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
 /// Turns the client's head into the upstream's. `target` replaces the target where the client sent another form of it;
 /// `passed` are the withheld fields that the upstream has asked for.
 ///

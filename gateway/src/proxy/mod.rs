@@ -13,6 +13,7 @@ pub mod exchange;
 pub mod failure;
 pub mod forward;
 pub mod generation;
+pub mod grpc;
 pub mod hop_by_hop;
 pub mod record;
 pub mod refusal;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::modules::http::HttpModules;
 use pingora::protocols::Digest;
@@ -106,13 +107,21 @@ impl Proxy {
         exchange.key = keys.and_then(|keys| keys.of(bytes, exchange.template, &session.req_header().headers));
         exchange.place = Some(admit::admit(&exchange.generation, &self.board, family, body).await?);
         exchange.target = was_absolute.then(|| Bytes::copy_from_slice(bytes));
-        exchange.websocket = body == BodyLength::None && forward::wants_websocket(session.req_header());
+        let carries_websockets = exchange
+            .upstream()
+            .is_some_and(|upstream| upstream.carries_websockets());
+        exchange.websocket =
+            carries_websockets && body == BodyLength::None && forward::wants_websocket(session.req_header());
         Ok(Way::Forward)
     }
 
     /// Answers with a row of the table. A client that does not take it is gone, which the record shows.
     async fn refuse(&self, session: &mut Session, exchange: &mut Exchange, refusal: Refusal) -> Result<()> {
         exchange.refusal = Some(refusal);
+        if grpc::is_spoken(session.req_header()) {
+            let head = grpc::head(refusal, &exchange.id)?;
+            return self.answer(session, exchange, head, Bytes::new()).await;
+        }
         let body = refusal.body(&exchange.id);
         let head = refusal.head(&exchange.id, body.len())?;
         self.answer(session, exchange, head, body).await
@@ -125,7 +134,9 @@ impl Proxy {
         head: ResponseHeader,
         body: Bytes,
     ) -> Result<()> {
-        record::count(exchange, Some(head.status.as_u16()), &self.metrics);
+        // A refusal in gRPC's form has another status on the wire than in the table.
+        let status = exchange.refusal.map_or(head.status, Refusal::status);
+        record::count(exchange, Some(status.as_u16()), &self.metrics);
         if self.board.is_draining() {
             session.set_keepalive(None);
         }
@@ -247,10 +258,17 @@ impl ProxyHttp for Proxy {
     /// Step 6: forward the head.
     async fn upstream_request_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         request: &mut RequestHeader,
         exchange: &mut Exchange,
     ) -> Result<()> {
+        let is_http2 = request.version == Version::HTTP_2;
+        let takes_trailers = is_http2 && forward::takes_trailers(session.req_header());
+        // Pingora passes no interim answer on from HTTP/2, so nobody else would ask the client for its body.
+        if is_http2 && forward::expects_continue(session.req_header()) {
+            request.remove_header("Expect");
+            session.as_downstream_mut().write_continue_response().await?;
+        }
         let target = exchange.target.as_deref();
         let passed = exchange
             .upstream()
@@ -262,7 +280,11 @@ impl ProxyHttp for Proxy {
             &exchange.id,
             exchange.websocket,
             passed,
-        )
+        )?;
+        if takes_trailers {
+            request.insert_header("TE", HeaderValue::from_static("trailers"))?;
+        }
+        Ok(())
     }
 
     /// Step 6: forward the body, counted.
@@ -360,6 +382,23 @@ impl ProxyHttp for Proxy {
             session.set_keepalive(None);
         }
         Ok(())
+    }
+
+    /// Step 7: respond, behind the body.
+    async fn response_trailer_filter(
+        &self,
+        _session: &mut Session,
+        trailers: &mut HeaderMap,
+        exchange: &mut Exchange,
+    ) -> Result<Option<Bytes>> {
+        let known: Vec<_> = exchange
+            .generation
+            .upstreams
+            .all()
+            .map(|upstream| upstream.endpoints())
+            .collect();
+        respond::rewrite_trailers(trailers, &known);
+        Ok(None)
     }
 
     /// The answer to a failure. What has begun cannot be answered again: its connection closes.

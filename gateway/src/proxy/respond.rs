@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING};
-use http::{StatusCode, Version};
+use http::{HeaderMap, StatusCode, Version};
 use pingora::http::ResponseHeader;
 
 use super::hop_by_hop;
@@ -44,6 +44,26 @@ pub fn rewrite(
         response.insert_header("Upgrade", HeaderValue::from_static("websocket"))?;
     }
     response.insert_header(request_id::WIRE_NAME, id.header_value())
+}
+
+/// Turns an upstream's trailers into the client's: they are held to the same rules as fields, and frame nothing
+/// (RFC 9110 section 6.5.1).
+pub fn rewrite_trailers(trailers: &mut HeaderMap, known: &[Arc<Endpoints>]) {
+    let ending: Vec<HeaderName> = trailers
+        .iter()
+        .filter(|(name, value)| {
+            ends_here(name.as_str())
+                || matches!(
+                    name.as_str(),
+                    "content-length" | "transfer-encoding" | "host" | "location" | "set-cookie" | "x-request-id"
+                )
+                || stands_in(known, value.as_bytes())
+        })
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in &ending {
+        trailers.remove(name);
+    }
 }
 
 fn stands_in(known: &[Arc<Endpoints>], value: &[u8]) -> bool {

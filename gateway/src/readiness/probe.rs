@@ -7,10 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora::connectors::http::v1::Connector;
+use pingora::connectors::http::Connector;
 use pingora::http::RequestHeader;
-use pingora::protocols::http::v1::client::HttpSession;
+use pingora::protocols::http::client::HttpSession;
+use pingora::protocols::http::v1::client::HttpSession as Http1Session;
+use pingora::protocols::http::v2::client::Http2Session;
 use pingora::upstreams::peer::HttpPeer;
+use pingora::{ErrorType, OrErr};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -22,6 +25,8 @@ use crate::upstream::{Endpoint, EndpointId, Upstream, Upstreams};
 const MAX_INFORMATIONAL: usize = 8;
 /// Bytes of an answer's body that are read, so that a small one does not end in a reset at the upstream.
 const BODY_BYTES: usize = 16 * 1024;
+/// Set in the pool key of probes' connections, so that they are shared with nobody.
+const PROBE_GROUP: u64 = 1 << 33;
 /// How long such a body is waited for.
 const BODY_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -131,9 +136,19 @@ impl Prober {
     }
 
     async fn exchange(&self) -> Result<(), Failure> {
-        let traffic = self.endpoint.peer();
-        let peer = HttpPeer::new(self.endpoint.id().address, traffic.is_tls(), traffic.sni.clone());
-        let (mut session, _) = self.connector.get_http_session(&peer).await?;
+        // Protocol and trust are the traffic's; the connection is the probe's own and is not used again.
+        let mut peer: HttpPeer = self.endpoint.peer().clone();
+        peer.group_key |= PROBE_GROUP;
+        peer.options.max_h2_streams = 1;
+        let (session, _) = self.connector.get_http_session(&peer).await?;
+        match session {
+            HttpSession::H1(session) => self.exchange_http1(session).await,
+            HttpSession::H2(session) => self.exchange_http2(session, peer.is_tls()).await,
+            HttpSession::Custom(()) => Err(Failure::Status(0)),
+        }
+    }
+
+    async fn exchange_http1(&self, mut session: Http1Session) -> Result<(), Failure> {
         session.write_request_header(Box::new(self.request.clone())).await?;
         let mut status = 0;
         for _ in 0..=MAX_INFORMATIONAL {
@@ -150,9 +165,41 @@ impl Prober {
         let _read = timeout(BODY_PATIENCE, read_some(&mut session)).await;
         Ok(())
     }
+
+    async fn exchange_http2(&self, mut session: Http2Session, is_tls: bool) -> Result<(), Failure> {
+        session.write_request_header(Box::new(http2_request(&self.request, is_tls)?), true)?;
+        session.read_response_header().await?;
+        let status = session.response_header().map_or(0, |head| head.status.as_u16());
+        if self.probe.status.contains(status) {
+            Ok(())
+        } else {
+            Err(Failure::Status(status))
+        }
+    }
 }
 
-async fn read_some(session: &mut HttpSession) {
+/// The probe's request in HTTP/2's form: the host is part of the target (RFC 9113 section 8.3.1).
+fn http2_request(request: &RequestHeader, is_tls: bool) -> pingora::Result<RequestHeader> {
+    let invalid = "a probe's request";
+    let authority = request
+        .headers
+        .get(http::header::HOST)
+        .map_or(&b""[..], |host| host.as_bytes());
+    let target = http::Uri::builder()
+        .scheme(if is_tls { "https" } else { "http" })
+        .authority(authority)
+        .path_and_query(request.raw_path())
+        .build()
+        .or_err(ErrorType::InvalidHTTPHeader, invalid)?;
+    let mut request = request.clone();
+    request.set_uri(target);
+    request.set_version(http::Version::HTTP_2);
+    request.remove_header(&http::header::HOST);
+    request.remove_header(&http::header::CONNECTION);
+    Ok(request)
+}
+
+async fn read_some(session: &mut Http1Session) {
     while session.body_bytes_received() < BODY_BYTES {
         match session.read_body_ref().await {
             Ok(Some(_)) => {}

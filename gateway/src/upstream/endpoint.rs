@@ -124,6 +124,8 @@ fn tunnel(peer: &HttpPeer) -> HttpPeer {
     let mut peer = peer.clone();
     peer.group_key |= 1 << 32;
     peer.options.idle_timeout = Some(Duration::ZERO);
+    // A WebSocket is opened by HTTP/1.1, whatever other requests speak.
+    peer.options.set_http_version(1, 1);
     let limit = peer.options.connection_timeout.unwrap_or(Duration::MAX);
     peer.options.custom_l4 = Some(Arc::new(TunnelConnector { limit }));
     peer

@@ -9,6 +9,7 @@ use route_contract::contract::FamilyId;
 
 use super::endpoint::{Endpoint, EndpointId};
 use super::names::UpstreamNames;
+use super::wire::Wire;
 use crate::config::{Host, Ready, UpstreamUrl};
 
 /// The endpoints that are known now.
@@ -40,6 +41,7 @@ impl Endpoints {
             names: UpstreamNames::new(names),
             peers: Peers {
                 family: FamilyId(0),
+                wire: Arc::default(),
                 connect: Duration::ZERO,
                 silence: Duration::ZERO,
                 write: Duration::ZERO,
@@ -74,7 +76,7 @@ impl Endpoints {
         if self.list.iter().map(|endpoint| endpoint.id()).eq(ids.iter().copied()) {
             return None;
         }
-        Some(Self::of(ids, &self.list, urls, self.peers, ready))
+        Some(Self::of(ids, &self.list, urls, self.peers.clone(), ready))
     }
 
     fn of(
@@ -113,9 +115,10 @@ fn written(url: &UpstreamUrl) -> String {
 }
 
 /// What all connections to a family's endpoints have in common.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Peers {
     pub family: FamilyId,
+    pub wire: Arc<Wire>,
     pub connect: Duration,
     /// Silence of an endpoint, whatever it is asked for; each attempt sets its own.
     pub silence: Duration,
@@ -136,7 +139,7 @@ impl Peers {
         peer.options.read_timeout = Some(self.silence);
         peer.options.write_timeout = Some(self.write);
         peer.options.idle_timeout = Some(self.idle);
-        peer.options.set_http_version(1, 1);
+        self.wire.apply(url, &mut peer);
         // Pingora's policy lets a client remove any field by naming it in Connection; the proxy's own does not.
         peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
         peer

@@ -20,6 +20,7 @@ pub mod resolve;
 mod retry_budget;
 mod timeouts;
 mod tunnel_socket;
+mod wire;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -91,6 +92,7 @@ pub struct Upstream {
     family: FamilyId,
     name: String,
     enabled: bool,
+    carries_websockets: bool,
     required: bool,
     urls: Vec<UpstreamUrl>,
     ready: Ready,
@@ -118,8 +120,21 @@ impl Upstream {
     fn new(family: FamilyId, name: &str, table: &config::Upstream, config: &Config, all: &Arc<Places>) -> Self {
         let urls: Vec<UpstreamUrl> = table.urls().cloned().collect();
         let timeouts = Timeouts::new(table, &config.limits);
+        // The files were found sound by the check. Where one is not any more, nothing is sent to where it should not go.
+        let loaded = wire::Wire::load(table, config).map(Arc::new);
+        if let Err(unusable) = &loaded {
+            tracing::error!(
+                family = name,
+                file = unusable.part.name(),
+                cause = %unusable.fault,
+                "a file of the upstream's TLS cannot be used; the family is switched off"
+            );
+        }
+        let is_sound = loaded.is_ok();
+        let wire = loaded.unwrap_or_default();
         let peers = endpoints::Peers {
             family,
+            wire: Arc::clone(&wire),
             connect: timeouts.connect,
             silence: timeouts.longest_silence(),
             write: timeouts.response,
@@ -128,7 +143,8 @@ impl Upstream {
         Self {
             family,
             name: name.to_owned(),
-            enabled: table.enabled,
+            enabled: table.enabled && is_sound,
+            carries_websockets: urls.iter().all(|url| wire.carries_websockets(url)),
             required: table.required,
             endpoints: ArcSwap::from_pointee(Endpoints::new(&urls, peers, &table.ready)),
             unresolved: urls.iter().map(|_| AtomicBool::new(false)).collect(),
@@ -167,6 +183,11 @@ impl Upstream {
     /// Whether the family is switched on.
     pub fn is_enabled(&self) -> bool {
         self.enabled
+    }
+
+    /// Whether WebSockets can be forwarded: every endpoint can be spoken to by HTTP/1.1.
+    pub fn carries_websockets(&self) -> bool {
+        self.carries_websockets
     }
 
     /// Whether the overall verdict waits for it.

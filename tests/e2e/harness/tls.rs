@@ -48,6 +48,11 @@ impl Authority {
         self.folder.path().join("ca.pem")
     }
 
+    /// The authority's own certificate.
+    pub fn certificate(&self) -> CertificateDer<'static> {
+        self.certificate.clone()
+    }
+
     /// Writes `NAME.pem` and `NAME-key.pem`, a certificate for these hosts, and returns the lines that name them.
     pub fn issue(&self, name: &str, hosts: &[&str]) -> String {
         let key = KeyPair::generate().expect("a key");

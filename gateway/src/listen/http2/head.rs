@@ -32,6 +32,7 @@ pub(super) fn judge(mut parts: Parts, ends: bool, link: &Link, limits: &HeadLimi
     let target = judge_target(&parts, limits)?;
     judge_size(&parts, limits)?;
     judge_fields(&parts.headers)?;
+    judge_scheme(&parts)?;
     let host = authority(&parts)?;
     let body = body_length(&parts.headers, ends)?;
     join_cookies(&mut parts.headers)?;
@@ -101,6 +102,14 @@ fn judge_fields(headers: &HeaderMap) -> Result<(), HeadFault> {
         return Err(HeadFault::Framing);
     }
     Ok(())
+}
+
+/// RFC 9113 section 8.3.1. The library keeps the scheme only beside an authority.
+fn judge_scheme(parts: &Parts) -> Result<(), HeadFault> {
+    match (parts.uri.authority(), parts.uri.scheme_str()) {
+        (None, _) | (_, Some("http" | "https")) => Ok(()),
+        _ => Err(HeadFault::Syntax),
+    }
 }
 
 /// RFC 9113 section 8.3.1: `:authority`, and Host where it is there, name one host.
@@ -224,6 +233,7 @@ mod tests {
             ("GET", "*", &[("host", "gw")], HeadFault::Target),
             ("GET", "https://gw/a\"b", &[], HeadFault::Target),
             ("GET", &long, &[], HeadFault::TargetTooLong),
+            ("GET", "ftp://gw/", &[], HeadFault::Syntax),
             ("GET", "/", &[], HeadFault::Host),
             ("GET", "/", &[("host", "a"), ("host", "a")], HeadFault::Host),
             ("GET", "https://gw/", &[("host", "other")], HeadFault::Host),

@@ -31,7 +31,7 @@ use session::StreamSession;
 use transport::GuardedTransport;
 
 use super::connection::Transport;
-use super::head::HeadFault;
+use super::head::{BodyLength, HeadFault};
 use super::pace::Pace;
 use super::{Door, Limits};
 
@@ -158,9 +158,12 @@ pub(super) async fn serve<A, D>(
         };
         deadline = Instant::now() + limits.idle_timeout;
         match open(*request, respond, &link, &**door, limits) {
-            Opened::Session(session, client) => {
+            Opened::Session(mut session, client) => {
                 let (app, door, shutdown) = (Arc::clone(app), Arc::clone(door), shutdown.clone());
                 streams.spawn(async move {
+                    if client.body() == BodyLength::Exactly(0) && session.read_nothing().await.is_err() {
+                        return;
+                    }
                     let session = ServerSession::new_custom(session);
                     // A stream serves one request, so there is nothing to reuse.
                     let _none = app.process_new_http(session, &shutdown).await;

@@ -101,6 +101,18 @@ impl StreamSession {
         }
     }
 
+    /// Reads the end of a body that is to be empty, so that nothing is asked of an upstream for one that is not
+    /// (RFC 9113 section 8.1.1).
+    ///
+    /// # Errors
+    /// The client's, or the library's for bytes beyond the length that the head has told.
+    pub async fn read_nothing(&mut self) -> Result<()> {
+        match self.next_piece().await? {
+            None => Ok(()),
+            Some(_) => Error::e_explain(ErrorType::ReadError, "a body beyond its length"),
+        }
+    }
+
     /// The next bytes of the body, never none of them; `None` is its end. Trailers are read, so that malformed ones
     /// are a fault, and end here: Pingora has no way for them.
     async fn next_piece(&mut self) -> Result<Option<Bytes>> {
