@@ -6,6 +6,7 @@
 //! 4. The listeners are served until [`Server::stop`].
 
 mod control;
+mod descriptors;
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,6 +31,7 @@ use crate::readiness::{Board, Probes};
 use crate::telemetry::metrics::{FamilyGauges, Metrics};
 use crate::upstream::{self, Upstreams};
 use control::Control;
+use descriptors::Room;
 
 /// Unused connections to upstreams that are kept, over all families and endpoints. Pingora's pool is one list for all,
 /// so it is made larger than any family needs: the families' own time limits empty it.
@@ -130,7 +132,8 @@ impl Server {
             classifier,
             ..
         } = deployment;
-        let config = &loaded.config;
+        let room = Room::make();
+        let config = &room.fit(&loaded.config);
         let metrics = Metrics::new().map_err(|error| setup("the metrics", &error))?;
         let metrics = Arc::new(metrics);
         let upstreams = Arc::new(Upstreams::new(&contract, config));
@@ -155,7 +158,7 @@ impl Server {
         };
         let door = Arc::new(PublicDoor::new(generation.clone(), metrics.clone()));
         let proxy = Proxy::new(generation, board, metrics.clone());
-        let proxy = Arc::new(http_proxy(&Arc::new(pingora_settings(config)), proxy));
+        let proxy = Arc::new(http_proxy(&Arc::new(pingora_settings(config, &room)), proxy));
         let admin_app = Arc::new(admin(state.clone()));
 
         let mut following = JoinSet::new();
@@ -346,11 +349,11 @@ fn setup(what: &'static str, error: &dyn std::fmt::Display) -> StartError {
     }
 }
 
-fn pingora_settings(config: &Config) -> ServerConf {
+fn pingora_settings(config: &Config, room: &Room) -> ServerConf {
     let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     ServerConf {
         threads: config.threads.map_or_else(cores, NonZeroUsize::get),
-        upstream_keepalive_pool_size: KEPT_CONNECTIONS,
+        upstream_keepalive_pool_size: KEPT_CONNECTIONS.min(room.kept),
         max_retries: MOST_ATTEMPTS,
         ..ServerConf::default()
     }
@@ -362,6 +365,7 @@ fn public_limits(config: &Config) -> listen::Limits {
     let window = |size: Size| u32::try_from(size.bytes()).unwrap_or(u32::MAX);
     listen::Limits {
         connections: limits.connections,
+        per_network: limits.connections_per_network.unwrap_or(usize::MAX),
         head: HeadLimits {
             target: bytes(limits.target),
             head: bytes(limits.head),

@@ -228,6 +228,23 @@ fn readiness_is_answered_while_all_connections_for_traffic_are_taken() {
 }
 
 #[test]
+fn one_client_network_has_no_more_connections_than_it_may() {
+    let deployment = Deployment::new().with_tables("[limits]\nconnections_per_network = 3");
+    let gateway = deployment.start();
+    let mut held: Vec<_> = (0..3).map(|_| gateway.client()).collect();
+    for client in &mut held {
+        assert_eq!(client.request("GET", CENTRAL, &[]).status, 200);
+    }
+    let mut next = gateway.client();
+    let _ = next.send_what_is_taken(request_bytes("GET", CENTRAL, &[], b""));
+    assert_eq!(next.until_closed(), b"", "closed without an answer");
+    becomes(&gateway, "gateway_connections_crowded_total", 1.0);
+    held.truncate(2);
+    becomes(&gateway, "gateway_connections ", 2.0);
+    assert_eq!(gateway.get(CENTRAL).status, 200);
+}
+
+#[test]
 fn a_hanging_family_leaves_the_others_their_places_and_comes_back() {
     let deployment = Deployment::new().with_upstream_keys("workspace", "in_flight = 40");
     let (closed, all_closed) = mpsc::channel::<()>();

@@ -79,6 +79,10 @@ impl Findings<'_> {
             self.range(&["threads"], threads.get(), 1, 1_024);
         }
         self.range(&["limits", "connections"], limits.connections, 1, 1_000_000);
+        if let Some(connections) = limits.connections_per_network {
+            let key = &["limits", "connections_per_network"];
+            self.range(key, connections, 1, 1_000_000);
+        }
         self.range(&["limits", "in_flight"], limits.in_flight, 1, 1_000_000);
         if bytes(limits.min_rate) > bytes(Size::mebibytes(1)) {
             self.out_of_range(

@@ -145,6 +145,9 @@ pub struct Forwarded {
 pub struct Limits {
     /// Open connections on the public listener; more wait in the kernel's queue. 1 to 1,000,000.
     pub connections: usize,
+    /// Open connections of one client network, an IPv4 address or an IPv6 network of 64 bits; more are closed at once.
+    /// Left out, there is no limit, as behind a balancer all clients have one address. 1 to 1,000,000.
+    pub connections_per_network: Option<usize>,
     /// Requests in flight over all families; more is 503 `overloaded`. 1 to 1,000,000.
     pub in_flight: usize,
     /// Bytes of a request target (path and query); more is 414. Up to 60 KiB.
@@ -172,6 +175,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            connections_per_network: None,
             in_flight: 20_000,
             target: Size::kibibytes(16),
             head: Size::kibibytes(64),

@@ -17,6 +17,7 @@ pub mod connection;
 mod deadlines;
 pub mod head;
 pub mod http2;
+mod networks;
 mod output;
 mod pace;
 mod serve;
@@ -44,6 +45,7 @@ pub use connection::{Connection, RequestFault};
 pub use deadlines::Times;
 pub use head::{HeadFault, HeadLimits};
 pub use http2::{Http2Limits, RefusedStream};
+use networks::Networks;
 pub use tls::{HandshakeFault, Tls};
 
 /// What clients of one listener may hold and how long they may take.
@@ -51,6 +53,8 @@ pub use tls::{HandshakeFault, Tls};
 pub struct Limits {
     /// Open connections; more wait in the kernel's queue.
     pub connections: usize,
+    /// Open connections of one IPv4 address or one IPv6 network of 64 bits; more are closed at once.
+    pub per_network: usize,
     /// The measures of a request's head.
     pub head: HeadLimits,
     /// From the accepted connection, or the first byte of a later request, to the end of the head.
@@ -72,6 +76,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 256,
+            per_network: usize::MAX,
             head: HeadLimits {
                 target: 8 * 1024,
                 head: 32 * 1024,
@@ -99,6 +104,8 @@ pub trait Door: Send + Sync + 'static {
     fn handshake_failed(&self, _fault: HandshakeFault) {}
     /// A connection was accepted.
     fn opened(&self) {}
+    /// A connection was closed at once, as its network has too many.
+    fn crowded(&self) {}
     /// A connection has ended.
     fn closed(&self) {}
     /// A head that was found sound did not become a request of the application that notes its requests.
@@ -169,6 +176,7 @@ impl Listener {
         D: Door,
     {
         let permits = Arc::new(Semaphore::new(limits.connections));
+        let networks = Networks::new(limits.per_network);
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -186,6 +194,10 @@ impl Listener {
                     continue;
                 }
             };
+            let Some(visitor) = networks.enter(peer.ip()) else {
+                door.crowded();
+                continue;
+            };
             // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
             let _set = socket.set_nodelay(true);
             let local = socket.local_addr().unwrap_or(self.address);
@@ -194,7 +206,7 @@ impl Listener {
             tokio::spawn(async move {
                 let _open = Open::new(&*door);
                 begin(accepted, tls.as_deref(), &app, &door, &limits, shutdown).await;
-                drop(permit);
+                drop((permit, visitor));
             });
         }
         drop(self.socket);

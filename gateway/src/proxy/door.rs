@@ -116,6 +116,10 @@ impl Door for PublicDoor {
         self.metrics.connection_opened();
     }
 
+    fn crowded(&self) {
+        self.metrics.connection_crowded();
+    }
+
     fn closed(&self) {
         self.metrics.connection_closed();
     }

@@ -43,6 +43,7 @@ pub struct Metrics {
     certificate_expiry: IntGauge,
     connections: IntGauge,
     accepted: IntCounter,
+    crowded: IntCounter,
     retries: IntCounter,
     log_lines_lost: IntGauge,
     contract: IntGaugeVec,
@@ -168,6 +169,10 @@ impl Metrics {
                 "When the first of the listener's certificates expires, in seconds since 1970; 0 without TLS.",
             )?,
             connections: IntGauge::new("gateway_connections", "Open client connections.")?,
+            crowded: IntCounter::new(
+                "gateway_connections_crowded_total",
+                "Client connections closed at once because their network has too many.",
+            )?,
             accepted: IntCounter::new("gateway_connections_accepted_total", "Client connections accepted.")?,
             retries: IntCounter::new(
                 "gateway_upstream_retries_total",
@@ -215,6 +220,7 @@ impl Metrics {
         registry.register(Box::new(metrics.certificate_expiry.clone()))?;
         registry.register(Box::new(metrics.connections.clone()))?;
         registry.register(Box::new(metrics.accepted.clone()))?;
+        registry.register(Box::new(metrics.crowded.clone()))?;
         registry.register(Box::new(metrics.retries.clone()))?;
         registry.register(Box::new(metrics.log_lines_lost.clone()))?;
         registry.register(Box::new(metrics.contract.clone()))?;
@@ -276,6 +282,11 @@ impl Metrics {
     pub fn connection_opened(&self) {
         self.accepted.inc();
         self.connections.inc();
+    }
+
+    /// A client's connection was closed at once.
+    pub fn connection_crowded(&self) {
+        self.crowded.inc();
     }
 
     /// A client's connection has ended.
