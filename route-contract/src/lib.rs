@@ -11,6 +11,9 @@
 //!    the ordered [`scan`], and each profile's [`router`].
 //! 6. [`rules`] turns what it found into findings; [`report`] writes them down, and [`cli`] is the command line.
 //!
+//! Three more stand on the same ground: [`diff`] compares two contracts by meaning, [`mutants`] weakens one on purpose
+//! to see which rule notices, and [`map`] draws it.
+//!
 //! The way of a request is shorter: [`classify`] judges the target's bytes ([`plain`]), walks the
 //! [`matcher`], and where servers could read the path differently, compares its [`readings`]. The gateway
 //! and `route-contract classify` run this very code; there is no second matcher.
