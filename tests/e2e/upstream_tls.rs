@@ -22,11 +22,14 @@ use crate::harness::deployment::Deployment;
 use crate::harness::process::run_to_end;
 use crate::harness::tls::Authority;
 
+/// The protocol and the server name of a connection.
+type Agreed = (String, Option<String>);
+
 /// An upstream that speaks TLS, and HTTP/2 or HTTP/1.1 inside; it answers with which of them.
 struct SecureUpstream {
     address: SocketAddr,
-    /// The protocol and the server name of each connection.
-    seen: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    /// Of each connection.
+    seen: Arc<Mutex<Vec<Agreed>>>,
     _runtime: Runtime,
 }
 
@@ -90,7 +93,7 @@ impl SecureUpstream {
         format!("https://{host}:{}", self.address.port())
     }
 
-    fn seen(&self) -> Vec<(String, Option<String>)> {
+    fn seen(&self) -> Vec<Agreed> {
         self.seen.lock().unwrap().clone()
     }
 }

@@ -244,3 +244,26 @@ fn two_thousand_upgrades_to_an_upstream_that_answers_at_once_lose_no_frame() {
     });
     assert_eq!(deployment.upstream("workspace").tally().0, UPGRADES);
 }
+
+#[test]
+fn a_half_that_is_closed_leaves_the_other_open_and_loses_nothing() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    deployment.upstream("workspace").answer(Answer::script(|_, stream| {
+        stream.write_all(SWITCHED)?;
+        let mut taken = Vec::new();
+        // Only the client's end ends this.
+        stream.read_to_end(&mut taken)?;
+        stream.write_all(format!("{} bytes", taken.len()).as_bytes())?;
+        Ok(Then::Close)
+    }));
+    for turn in 0..20 {
+        let mut client = gateway.client();
+        client.send(request_bytes("GET", WORKSPACE, &UPGRADE, b""));
+        assert_eq!(client.response().status, 101);
+        client.send(vec![7; 500_000]);
+        client.send(b"last");
+        client.finish();
+        assert_eq!(show(&client.until_closed()), "500004 bytes", "turn {turn}");
+    }
+}

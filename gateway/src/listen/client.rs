@@ -12,6 +12,7 @@ use super::connection::{Connection, RequestFault};
 use super::deadlines::Times;
 use super::head::{BodyLength, Head, TargetForm};
 use super::http2::StreamClient;
+use super::tunnel_end::TunnelEnd;
 
 /// The client of one request.
 #[derive(Clone, Copy, Debug)]
@@ -61,10 +62,11 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// From the next read on, bytes are those of an upgraded protocol. HTTP/2 has no upgrades.
-    pub fn begin_tunnel(&self) {
+    /// From the next read on, bytes are those of an upgraded protocol; see [`ClientStream::begin_tunnel`]. HTTP/2 has no
+    /// upgrades.
+    pub fn begin_tunnel(&self, end: Option<Arc<TunnelEnd>>) {
         if let Self::Http1 { stream, .. } = self {
-            stream.begin_tunnel();
+            stream.begin_tunnel(end);
         }
     }
 

@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::Connection;
 use super::deadlines::Times;
+use super::tunnel_end::TunnelEnd;
 
 /// Where a lent connection comes back to.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +38,7 @@ pub struct ClientStream {
     connection: Option<Box<Connection>>,
     home: Home,
     tunnel: AtomicBool,
+    tunnel_end: Mutex<Option<Arc<TunnelEnd>>>,
     noted: AtomicBool,
     /// Set from hooks that hold the stream by reference alone; never contended.
     times: Mutex<Times>,
@@ -50,6 +52,7 @@ impl ClientStream {
             connection: Some(connection),
             home: home.clone(),
             tunnel: AtomicBool::new(false),
+            tunnel_end: Mutex::default(),
             noted: AtomicBool::new(false),
             times: Mutex::default(),
             holds_back,
@@ -77,8 +80,10 @@ impl ClientStream {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner) = times;
     }
 
-    /// From the next read on, bytes are those of an upgraded protocol: to be called once the answer is 101.
-    pub fn begin_tunnel(&self) {
+    /// From the next read on, bytes are those of an upgraded protocol: to be called once the answer is 101. With `end`,
+    /// the client's end is told there and is no end of reading; without, it is.
+    pub fn begin_tunnel(&self, end: Option<Arc<TunnelEnd>>) {
+        *self.tunnel_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
         self.tunnel.store(true, Ordering::Release);
     }
 }
@@ -103,7 +108,8 @@ impl AsyncRead for ClientStream {
             return gone();
         };
         if *this.tunnel.get_mut() {
-            connection.begin_tunnel();
+            let end = this.tunnel_end.get_mut().unwrap_or_else(PoisonError::into_inner);
+            connection.begin_tunnel(end.take());
         }
         connection.set_times(*this.times.get_mut().unwrap_or_else(PoisonError::into_inner));
         connection.poll_read_request(context, buffer)

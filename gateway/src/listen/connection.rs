@@ -8,7 +8,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use super::head::{BodyLength, Head};
 use super::http2::{Http2Connection, Link};
 use super::output::Output;
 use super::pace::Pace;
+use super::tunnel_end::TunnelEnd;
 
 /// What carries a connection's bytes: a TCP socket, or TLS on one.
 pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug + 'static {}
@@ -89,6 +90,7 @@ pub struct Connection {
     /// How slowly a body may come.
     pace: Pace,
     noted: bool,
+    tunnel_end: Option<Arc<TunnelEnd>>,
     peer_value: OnceLock<HeaderValue>,
     output: Output,
 }
@@ -121,6 +123,7 @@ impl Connection {
             deadlines: Deadlines::new(accepted),
             pace: Pace::new(stall_limit, min_rate),
             noted: false,
+            tunnel_end: None,
             peer_value: OnceLock::new(),
             output: Output::new(stall_limit, min_rate),
         }
@@ -261,9 +264,12 @@ impl Connection {
         self.began = Instant::now();
     }
 
-    /// From here on all bytes belong to an upgraded protocol.
-    pub fn begin_tunnel(&mut self) {
+    /// From here on all bytes belong to an upgraded protocol, and its end is told to `end`.
+    pub fn begin_tunnel(&mut self, end: Option<Arc<TunnelEnd>>) {
         self.stage = Stage::Tunnel;
+        if end.is_some() {
+            self.tunnel_end = end;
+        }
     }
 
     /// Writes `answer` and everything before it.
@@ -327,14 +333,7 @@ impl Connection {
                 if self.deadlines.poll(context, true).is_ready() {
                     return self.time_is_up(RequestFault::Unanswered);
                 }
-                let part = self.input.get(self.given..).unwrap_or_default();
-                if part.is_empty() {
-                    return self.poll_transport(context, buffer);
-                }
-                let part = part.get(..buffer.remaining()).unwrap_or(part);
-                buffer.put_slice(part);
-                self.given += part.len();
-                Poll::Ready(Ok(()))
+                self.poll_read_tunnel(context, buffer)
             }
             Stage::Waiting => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
@@ -366,6 +365,38 @@ impl Connection {
             self.input.extend_from_slice(fresh.get(taken..).unwrap_or_default());
         }
         buffer.set_filled(before + taken);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_read_tunnel(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let part = self.input.get(self.given..).unwrap_or_default();
+        if part.is_empty() {
+            if self.tunnel_end.as_ref().is_some_and(|end| end.total().is_some()) {
+                return self.pending(context);
+            }
+            let read = ready!(self.poll_transport(context, buffer));
+            // A client may leave TLS without its farewell.
+            if read
+                .as_ref()
+                .is_err_and(|error| error.kind() != io::ErrorKind::UnexpectedEof)
+            {
+                return Poll::Ready(read);
+            }
+        } else {
+            let part = part.get(..buffer.remaining()).unwrap_or(part);
+            buffer.put_slice(part);
+            self.given += part.len();
+        }
+        let length = buffer.filled().len() - before;
+        match &self.tunnel_end {
+            Some(end) if length > 0 => end.add(length),
+            Some(end) => {
+                end.finish();
+                return self.pending(context);
+            }
+            None => {}
+        }
         Poll::Ready(Ok(()))
     }
 

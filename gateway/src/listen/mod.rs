@@ -24,6 +24,7 @@ mod serve;
 #[cfg(test)]
 mod tests;
 pub mod tls;
+mod tunnel_end;
 
 use std::io;
 use std::net::SocketAddr;
@@ -47,6 +48,7 @@ pub use head::{HeadFault, HeadLimits};
 pub use http2::{Http2Limits, RefusedStream};
 use networks::Networks;
 pub use tls::{HandshakeFault, Tls};
+pub use tunnel_end::TunnelEnd;
 
 /// What clients of one listener may hold and how long they may take.
 #[derive(Clone, Copy, Debug)]

@@ -6,11 +6,13 @@
 //! connection that the upstream has closed is the likely cause. Both take from the family's budget, and neither
 //! outlasts the request's time.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType};
 
+use crate::listen::TunnelEnd;
 use crate::upstream::{InUse, Tried, Upstream};
 
 /// The attempts of one request.
@@ -47,7 +49,7 @@ pub struct Failed<'e> {
 }
 
 impl Attempts {
-    /// Chooses the endpoint of the next attempt. `key` keeps requests together; `is_tunnel` is whether a WebSocket is
+    /// Chooses the endpoint of the next attempt. `key` keeps requests together; `tunnel` is there where a WebSocket is
     /// asked for.
     ///
     /// # Errors
@@ -57,7 +59,7 @@ impl Attempts {
         upstream: &Upstream,
         key: Option<u64>,
         kind: Kind,
-        is_tunnel: bool,
+        tunnel: Option<&Arc<TunnelEnd>>,
     ) -> pingora::Result<Box<HttpPeer>> {
         self.connecting += 1;
         // The last attempt's endpoint is no longer in use, or it would look busy to this choice.
@@ -67,12 +69,10 @@ impl Attempts {
             .ok_or_else(|| Error::explain(ErrorType::HTTPStatus(503), "no endpoint takes requests"))?;
         let endpoint = chosen.endpoint();
         self.tried.add(endpoint.id());
-        let peer = if is_tunnel {
-            endpoint.tunnel_peer()
-        } else {
-            endpoint.peer()
-        };
-        let mut peer = Box::new(peer.clone());
+        let mut peer = Box::new(match tunnel {
+            Some(end) => endpoint.tunnel_peer(Arc::clone(end)),
+            None => endpoint.peer().clone(),
+        });
         let timeouts = upstream.timeouts();
         let silence = match kind {
             Kind::Watched => None,
@@ -166,7 +166,7 @@ mod tests {
         for endpoints in [1, 2] {
             let upstream = upstream(endpoints);
             let mut attempts = Attempts::default();
-            attempts.next(&upstream, None, Kind::Answer, false).unwrap();
+            attempts.next(&upstream, None, Kind::Answer, None).unwrap();
             let mut may = |failed| attempts.may_resend(failed, &upstream, now);
             assert!(!may(failed(&stale, true, false, true)), "POST is sent once");
             assert!(!may(failed(&stale, true, true, false)), "the body is gone");
@@ -190,17 +190,17 @@ mod tests {
         let upstream = upstream(2);
         let now = Instant::now();
         let mut attempts = Attempts::default();
-        let first = attempts.next(&upstream, None, Kind::Answer, false).unwrap();
+        let first = attempts.next(&upstream, None, Kind::Answer, None).unwrap();
         assert!(attempts.may_reconnect(&upstream, now));
         let long_ago = now.checked_sub(Duration::from_secs(1_796)).unwrap();
         assert!(!attempts.may_reconnect(&upstream, long_ago), "the time is up");
-        let second = attempts.next(&upstream, None, Kind::Answer, false).unwrap();
+        let second = attempts.next(&upstream, None, Kind::Answer, None).unwrap();
         assert_ne!(first._address, second._address);
         assert!(!attempts.may_reconnect(&upstream, now), "each endpoint once");
         let mut granted = 0;
         for _ in 0..100 {
             let mut attempts = Attempts::default();
-            attempts.next(&upstream, None, Kind::Answer, false).unwrap();
+            attempts.next(&upstream, None, Kind::Answer, None).unwrap();
             granted += usize::from(attempts.may_reconnect(&upstream, now));
         }
         assert_eq!(granted, 9, "ten within ten seconds, one of them above");

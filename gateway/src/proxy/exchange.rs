@@ -13,6 +13,7 @@ use super::forward::Origin;
 use super::generation::Generation;
 use super::refusal::Refusal;
 use super::request_id::RequestId;
+use crate::listen::TunnelEnd;
 use crate::upstream::{Place, Upstream};
 
 /// One request and its answer.
@@ -36,6 +37,8 @@ pub struct Exchange {
     pub target: Option<Bytes>,
     /// Whether a WebSocket is asked for.
     pub websocket: bool,
+    /// Where the end of what its client sends is told.
+    pub tunnel_end: Arc<TunnelEnd>,
     /// The hash of what keeps the request with others on one endpoint.
     pub key: Option<u64>,
     /// Attempts to reach an upstream.
@@ -65,6 +68,7 @@ impl Exchange {
             place: None,
             target: None,
             websocket: false,
+            tunnel_end: Arc::default(),
             key: None,
             attempts: Attempts::default(),
             body_bytes: 0,

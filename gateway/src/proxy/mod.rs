@@ -206,7 +206,8 @@ impl ProxyHttp for Proxy {
         } else {
             choose::Kind::Answer
         };
-        exchange.attempts.next(upstream, exchange.key, kind, exchange.websocket)
+        let tunnel = exchange.websocket.then_some(&exchange.tunnel_end);
+        exchange.attempts.next(upstream, exchange.key, kind, tunnel)
     }
 
     fn fail_to_connect(
@@ -376,7 +377,10 @@ impl ProxyHttp for Proxy {
         respond::rewrite(response, &known, &exchange.id, version)?;
         if response.status == StatusCode::SWITCHING_PROTOCOLS {
             if let Some(client) = Client::of(session) {
-                client.begin_tunnel();
+                // Under TLS the socket cannot tell which of its bytes are the client's.
+                let in_use = exchange.attempts.endpoint();
+                let is_plain = in_use.is_some_and(|in_use| !in_use.endpoint().peer().is_tls());
+                client.begin_tunnel(is_plain.then(|| exchange.tunnel_end.clone()));
             }
         } else if self.board.is_draining() || (version < Version::HTTP_11 && respond::ends_with_connection(response)) {
             session.set_keepalive(None);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, LOCATION, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderName, HeaderValue, LINK, LOCATION, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode, Version};
 use pingora::http::ResponseHeader;
 
@@ -24,11 +24,15 @@ pub fn rewrite(
     client_version: Version,
 ) -> pingora::Result<()> {
     let is_tunnel = response.status == StatusCode::SWITCHING_PROTOCOLS;
+    let is_interim = response.status.is_informational() && !is_tunnel;
     let listed: Vec<String> = hop_by_hop::listed(&response.headers).collect();
     let ending: Vec<HeaderName> = response
         .headers
         .iter()
-        .filter(|(name, value)| ends_here(name.as_str()) || (*name != LOCATION && stands_in(known, value.as_bytes())))
+        .filter(|(name, value)| {
+            let is_hint = is_interim && *name == LINK && names_no_host(value.as_bytes());
+            (ends_here(name.as_str()) && !is_hint) || (*name != LOCATION && stands_in(known, value.as_bytes()))
+        })
         .map(|(name, _)| name.clone())
         .collect();
     for name in listed {
@@ -44,6 +48,14 @@ pub fn rewrite(
         response.insert_header("Upgrade", HeaderValue::from_static("websocket"))?;
     }
     response.insert_header(request_id::WIRE_NAME, id.header_value())
+}
+
+/// Whether every target in a Link field is a path on the host that was asked, as hints of what to load first (RFC 8297)
+/// mostly are.
+fn names_no_host(link: &[u8]) -> bool {
+    link.split(|&byte| byte == b'<')
+        .skip(1)
+        .all(|target| target.starts_with(b"/") && !target.starts_with(b"//") && !target.starts_with(b"/\\"))
 }
 
 /// Turns an upstream's trailers into the client's: they are held to the same rules as fields, and frame nothing

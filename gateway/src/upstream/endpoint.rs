@@ -16,6 +16,7 @@ use super::health::Health;
 use super::reason::Reason;
 use super::tunnel_socket::TunnelConnector;
 use crate::config::Ready;
+use crate::listen::TunnelEnd;
 
 /// What an endpoint is: its URL's place among the family's, and the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +32,6 @@ pub struct EndpointId {
 pub struct Endpoint {
     id: EndpointId,
     peer: HttpPeer,
-    tunnel_peer: HttpPeer,
     /// Differs from endpoint to endpoint, and is the same in all replicas.
     seed: u64,
     health: Health,
@@ -46,7 +46,6 @@ impl Endpoint {
     pub(super) fn new(id: EndpointId, peer: HttpPeer, ready: &Ready) -> Self {
         Self {
             id,
-            tunnel_peer: tunnel(&peer),
             peer,
             seed: affinity::hash(id.address.to_string().as_bytes()),
             health: Health::new(ready),
@@ -67,8 +66,8 @@ impl Endpoint {
     }
 
     /// How it is connected to for a tunnel.
-    pub fn tunnel_peer(&self) -> &HttpPeer {
-        &self.tunnel_peer
+    pub fn tunnel_peer(&self, end: Arc<TunnelEnd>) -> HttpPeer {
+        tunnel(&self.peer, end)
     }
 
     /// Requests in flight.
@@ -120,14 +119,14 @@ impl Endpoint {
 }
 
 /// Tunnels have connections of their own, and none is kept for another request.
-fn tunnel(peer: &HttpPeer) -> HttpPeer {
+fn tunnel(peer: &HttpPeer, end: Arc<TunnelEnd>) -> HttpPeer {
     let mut peer = peer.clone();
     peer.group_key |= 1 << 32;
     peer.options.idle_timeout = Some(Duration::ZERO);
     // A WebSocket is opened by HTTP/1.1, whatever other requests speak.
     peer.options.set_http_version(1, 1);
     let limit = peer.options.connection_timeout.unwrap_or(Duration::MAX);
-    peer.options.custom_l4 = Some(Arc::new(TunnelConnector { limit }));
+    peer.options.custom_l4 = Some(Arc::new(TunnelConnector { limit, end }));
     peer
 }
 

@@ -4,9 +4,12 @@
 //! tunnel's when it has read the 101 before it (public issue 946). An upstream that answers at once wins that race now and
 //! then, more often on a busy machine. When a read that follows a write is pending once, the half looks into its channel
 //! first, so the end of the request is always seen before the answer.
+//!
+//! It also closes its sending half when the client has ended and all that it sent is written, see [`TunnelEnd`].
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
@@ -18,11 +21,15 @@ use pingora::{Error, ErrorType};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::listen::TunnelEnd;
+
 /// Opens such connections.
 #[derive(Debug)]
 pub(super) struct TunnelConnector {
     /// The time that connecting may take.
     pub limit: std::time::Duration,
+    /// The end of what the client sends.
+    pub end: Arc<TunnelEnd>,
 }
 
 #[async_trait]
@@ -48,6 +55,10 @@ impl L4Connect for TunnelConnector {
         let socket = TunnelSocket {
             socket,
             has_written: false,
+            written: 0,
+            head: None,
+            has_ended: false,
+            end: Arc::clone(&self.end),
         };
         Ok(VirtualSocketStream::new(Box::new(socket)).into())
     }
@@ -57,6 +68,33 @@ impl L4Connect for TunnelConnector {
 struct TunnelSocket {
     socket: TcpStream,
     has_written: bool,
+    /// Bytes written in all.
+    written: u64,
+    /// How many of them came before the first byte that was read: the request's head.
+    head: Option<u64>,
+    has_ended: bool,
+    end: Arc<TunnelEnd>,
+}
+
+impl TunnelSocket {
+    /// Closes the sending half once the client's last byte is written.
+    fn follow_client(&mut self, context: &mut Context<'_>) {
+        let (Some(head), false) = (self.head, self.has_ended) else {
+            return;
+        };
+        self.end.wait(context.waker());
+        if self.end.total().is_some_and(|total| self.written >= head + total) {
+            self.has_ended = true;
+            // At once, for a socket; one that is gone shows it in the next read.
+            let _closed = Pin::new(&mut self.socket).poll_shutdown(context);
+        }
+    }
+
+    fn note_written(&mut self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(written)) = written {
+            self.written += *written as u64;
+        }
+    }
 }
 
 impl VirtualSocket for TunnelSocket {
@@ -76,7 +114,13 @@ impl AsyncRead for TunnelSocket {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        Pin::new(&mut this.socket).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut this.socket).poll_read(context, buffer);
+        if this.head.is_none() && buffer.filled().len() > before {
+            this.head = Some(this.written);
+        }
+        this.follow_client(context);
+        read
     }
 }
 
@@ -84,7 +128,9 @@ impl AsyncWrite for TunnelSocket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.has_written = true;
-        Pin::new(&mut this.socket).poll_write(context, bytes)
+        let written = Pin::new(&mut this.socket).poll_write(context, bytes);
+        this.note_written(&written);
+        written
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -102,7 +148,9 @@ impl AsyncWrite for TunnelSocket {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.has_written = true;
-        Pin::new(&mut this.socket).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut this.socket).poll_write_vectored(context, slices);
+        this.note_written(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
