@@ -27,7 +27,7 @@ pub struct Attempts {
 /// What is asked for, which decides how long an endpoint may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An answer that the gateway watches on the client's side: the endpoint may be silent as long as any.
+    /// Anything that the gateway watches on the client's side, with times of its own.
     Watched,
     /// An ordinary answer.
     Answer,
@@ -74,14 +74,13 @@ impl Attempts {
             None => endpoint.peer().clone(),
         });
         let timeouts = upstream.timeouts();
-        let silence = match kind {
+        peer.options.read_timeout = match kind {
+            // Pingora keeps each of its timers until it would have fired, whether anybody waits for it or not: with the
+            // long times of streams and tunnels that would be megabytes.
             Kind::Watched => None,
             Kind::Answer => Some(timeouts.response.max(timeouts.body.silence)),
             Kind::Stream => Some(timeouts.response.max(timeouts.stream.silence)),
         };
-        if silence.is_some() {
-            peer.options.read_timeout = silence;
-        }
         self.present = Some(chosen);
         Ok(peer)
     }
