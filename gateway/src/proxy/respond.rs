@@ -216,6 +216,39 @@ mod tests {
     }
 
     #[test]
+    fn hints_pass_where_they_name_no_host() {
+        for (link, passes) in [
+            ("</a.css>; rel=preload", true),
+            ("</a.css>; rel=preload, </b.js>; rel=preload", true),
+            ("<//cdn.example/a.css>; rel=preload", false),
+            ("</a.css>; rel=preload, <http://web/b.js>; rel=preload", false),
+        ] {
+            let expected = if passes {
+                vec![("link".to_owned(), link.to_owned())]
+            } else {
+                vec![]
+            };
+            assert_eq!(rewritten(103, &[("Link", link)], Version::HTTP_11), expected, "{link}");
+            assert_eq!(rewritten(200, &[("Link", link)], Version::HTTP_11), []);
+        }
+    }
+
+    #[test]
+    fn trailers_are_held_to_the_rules_of_fields() {
+        let mut trailers = HeaderMap::new();
+        for (name, value) in [
+            ("grpc-status", "0"),
+            ("content-length", "5"),
+            ("connection", "close"),
+            ("x-from", "http://central.int:8080/"),
+        ] {
+            trailers.insert(name, HeaderValue::from_static(value));
+        }
+        rewrite_trailers(&mut trailers, &known());
+        assert_eq!(trailers.keys().collect::<Vec<_>>(), ["grpc-status"]);
+    }
+
+    #[test]
     fn locations() {
         for (sent, expected) in [
             ("http://central.int:8080/a?b#c", Some("/a?b#c")),
