@@ -17,6 +17,9 @@ const WEBSOCKETS: usize = 500;
 const EXTENSION: &str = "/api/v1/workspaces/w1/agents/a1/runtime/ext";
 /// Where times are this short, the machine's own unrest is most of them.
 const FLOOR: Duration = Duration::from_millis(10);
+/// How many times its baseline another family's p99 may be. What is shipped keeps to 2; a development build spends about
+/// ten times as much on each of the refusals beside it, all on the same cores.
+const MOST: u32 = if cfg!(debug_assertions) { 4 } else { 2 };
 
 /// Asks a family every 20 ms for a while, whatever the answers take.
 async fn latencies(address: std::net::SocketAddr, target: &'static str, time: Duration) -> Latencies {
@@ -56,7 +59,7 @@ impl Measured {
             faults.push(format!("readiness took {readiness:?}"));
         }
         let (before, under) = (self.baseline.quantile(0.99), self.loaded.quantile(0.99));
-        if under > before.max(FLOOR) * 2 {
+        if under > before.max(FLOOR) * MOST {
             faults.push(format!("another family's p99 went from {before:?} to {under:?}"));
         }
         faults
