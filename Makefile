@@ -8,7 +8,7 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup components demo test check import-corpus lint docs bench map-check fuzz fuzz-check clean kit kit-paths big-body differential fault starve soak kit-slow
+.PHONY: help setup components demo test check import-corpus lint docs bench map-check fuzz fuzz-check clean kit kit-exact kit-paths big-body differential fault starve soak kit-slow
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,11 @@ bench: setup ## Measure the matcher
 kit: setup ## Run the black-box kit against the gateway, plain and over TLS (KIT: the kit's folder)
 	@$(CARGO) build --locked --release --package gateway
 	@python3 tests/kit/run.py all --gateway target/release/gateway
+
+kit-exact: setup ## Run the kit's scripts that judge bytes and no times: paths, smuggle, ws (KIT: the kit's folder)
+	@$(CARGO) build --locked --package gateway
+	@python3 tests/kit/run.py paths smuggle ws --gateway target/debug/gateway
+	@python3 tests/kit/run.py smuggle ws --tls --gateway target/debug/gateway
 
 big-body: setup ## Measure what bodies of 1 GiB cost the gateway in memory
 	@$(CARGO) build --locked --release --package gateway
