@@ -224,9 +224,11 @@ fn what_is_spoken_is_agreed_on_and_websockets_stay_with_http1() {
             assert_eq!(client.exactly(5), b"first");
         }
     }
-    let protocols: Vec<String> = upstream.seen().into_iter().map(|(protocol, _)| protocol).collect();
-    // One connection each for the requests, and one for each WebSocket.
-    assert_eq!(protocols, ["http/1.1", "http/1.1", "h2", "h2", "http/1.1"]);
+    let mut protocols: Vec<String> = upstream.seen().into_iter().map(|(protocol, _)| protocol).collect();
+    // The requests of the three parts and the WebSockets of the first and the last. How many connections carry
+    // them is left open: one that is not back in the pool yet is not waited for.
+    protocols.dedup();
+    assert_eq!(protocols, ["http/1.1", "h2", "http/1.1"]);
 }
 
 #[test]
