@@ -31,7 +31,7 @@ test: setup ## Run all tests: unit, command line, end to end, documentation
 check: ## Prove every contract under config/
 	@test -n "$(CONTRACTS)" || { echo "no contract under config/"; exit 2; }
 	@set -e; for contract in $(CONTRACTS); do \
-	  $(CARGO) run --quiet --locked --package route-contract -- check $$contract; \
+	  $(CARGO) run --quiet --locked --package route-contract -- check --deny-warnings $$contract; \
 	done
 
 import-corpus: ## Install the large documents that the importers are tested on (needs npm)
@@ -50,7 +50,7 @@ bench: setup ## Measure the matcher
 
 kit: setup ## Run the black-box kit against the gateway, plain and over TLS (KIT: the kit's folder)
 	@$(CARGO) build --locked --release --package gateway
-	@python3 tests/kit/run.py all --gateway target/release/gateway
+	@python3 tests/kit/run.py all --again --gateway target/release/gateway
 
 kit-exact: setup ## Run the kit's scripts that judge bytes and no times: paths, smuggle, ws (KIT: the kit's folder)
 	@$(CARGO) build --locked --package gateway

@@ -134,12 +134,12 @@ pub fn run(
         Command::Classify(arguments) => classify::run(arguments, input, out, err),
         Command::Digest(arguments) => digest::run(arguments, input, out, err),
         Command::Diff(arguments) => diff::run(arguments, input, out, err),
-        Command::Mutants(arguments) => mutants::run(arguments, out, err),
+        Command::Mutants(arguments) => mutants::run(arguments, input, out, err),
         Command::Rules(arguments) => rules::run(arguments, out),
         Command::Schema(arguments) => schema::run(arguments, out),
         Command::Completions(arguments) => manual::completions(arguments, out),
         Command::Man(arguments) => manual::man(arguments, out, err),
-        Command::Map(arguments) => map::run(arguments, out, err),
+        Command::Map(arguments) => map::run(arguments, input, out, err),
     }
 }
 
@@ -174,7 +174,7 @@ fn load_or_read(path: &Path, input: &mut dyn io::BufRead, err: &mut dyn Write) -
     loaded(read_contract(path, input), err)
 }
 
-/// Reads the contract from a file; its faults go to standard error.
+/// Reads the contract from a file, where standard input holds something else; its faults go to standard error.
 fn load(path: &Path, err: &mut dyn Write) -> io::Result<Option<Contract>> {
     loaded(Contract::load(path), err)
 }

@@ -36,6 +36,8 @@ pub struct Report<'r> {
     pub digest: Option<&'r str>,
     /// The outcome, or the faults for which nothing was decided.
     pub decided: &'r Result<Outcome, Vec<Diagnostic>>,
+    /// Whether a warning breaks the contract as an error does.
+    pub deny_warnings: bool,
 }
 
 impl Report<'_> {
@@ -49,7 +51,16 @@ impl Report<'_> {
 
     /// Whether everything was decided and no rule is broken.
     pub fn is_clean(&self) -> bool {
-        self.decided.as_ref().is_ok_and(Outcome::is_clean)
+        self.decided.is_ok() && !self.findings().iter().any(|finding| self.breaks(finding))
+    }
+
+    /// Whether a finding makes the contract unclean.
+    pub fn breaks(&self, finding: &Diagnostic) -> bool {
+        match finding.severity {
+            Severity::Error => true,
+            Severity::Warning => self.deny_warnings,
+            Severity::Note => false,
+        }
     }
 
     /// How many findings have this severity.

@@ -111,6 +111,23 @@ fn check_in_text() {
     );
 }
 
+/// A route of which a part belongs to another family is only warned of.
+const PARTLY_ELSEWHERE: &str =
+    "openapi: 3.1.0\nservers: [{url: /api}]\npaths:\n  /{workspace}/{part}/{file}:\n    get: {}\n";
+
+#[test]
+fn a_denied_warning_is_a_finding() {
+    let folder = folder(PARTLY_ELSEWHERE);
+    let (allowed, ..) = run(folder.path(), &["check", "contract.toml"], "", &[]);
+    assert_eq!(allowed, 0);
+    let arguments = ["check", "contract.toml", "--deny-warnings"];
+    insta::assert_snapshot!("check_denied_warning", shown(folder.path(), &arguments, ""));
+    let arguments = ["check", "contract.toml", "--deny-warnings", "--format", "junit"];
+    let (code, junit, _) = run(folder.path(), &arguments, "", &[]);
+    assert_eq!(code, 1);
+    assert!(junit.contains("failures=\"1\""), "{junit}");
+}
+
 #[test]
 fn check_in_every_format() {
     for format in ["json", "junit", "github"] {
@@ -514,6 +531,9 @@ fn the_other_commands() {
         ("classify_undecided", &["classify", "none.toml"], targets),
         ("digest_undecided", &["digest", "none.toml"], ""),
         ("diff_same", &["diff", "contract.toml", "contract.toml"], ""),
+        ("diff_from_input", &["diff", "-", "contract.toml"], CONTRACT),
+        ("diff_with_input_twice", &["diff", "-", "-"], CONTRACT),
+        ("map_from_input", &["map", "-", "--format", "mermaid"], CONTRACT),
         ("schema_unknown", &["schema", "reprot"], ""),
         ("check_help", &["check", "--help"], ""),
         (

@@ -138,10 +138,13 @@ def main():
         words = [options.gateway.resolve(), "run", "--config", folder / "gateway.toml"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=os.environ) as gateway:
             try:
-                record = json.loads(gateway.stdout.readline())
-                host, port = record["public"].rsplit(":", 1)
+                # Warnings about the descriptors that there are may stand before it.
+                records = (json.loads(line) for line in gateway.stdout)
+                listening = next(record for record in records if "public" in record)
+                host, port = listening["public"].rsplit(":", 1)
                 address = (host, int(port))
-                threading.Thread(target=lambda: [None for _ in gateway.stdout], daemon=True).start()
+                reading = threading.Thread(target=lambda: [None for _ in gateway.stdout], daemon=True)
+                reading.start()
                 # What the first request of all costs is no part of a body's cost.
                 transfer(address, True, False, len(PART))
                 before, worst = peak(gateway.pid), 0
@@ -158,6 +161,8 @@ def main():
                 return 0 if worst < options.grow * MIB else 1
             finally:
                 gateway.terminate()
+                gateway.wait()
+                reading.join()
 
 
 if __name__ == "__main__":

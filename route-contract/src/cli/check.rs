@@ -26,6 +26,9 @@ pub struct Arguments {
     /// Write a report to a file as well, such as sarif=report.sarif; may be repeated; `-` is standard output
     #[arg(long, value_name = "FORMAT=PATH", value_parser = output)]
     output: Vec<Output>,
+    /// Take warnings for findings: with one, the exit code is 1
+    #[arg(long)]
+    deny_warnings: bool,
     /// Demand that the contract has this digest, as `route-contract digest` prints it
     #[arg(long, value_name = "sha256:...", value_parser = digest)]
     expect_digest: Option<String>,
@@ -102,6 +105,7 @@ pub fn run(
         contract: &path.display().to_string(),
         digest: digest.as_deref(),
         decided: &decided,
+        deny_warnings: arguments.deny_warnings,
     };
     let mut exit = match &decided {
         Ok(_) if report.is_clean() => Exit::Clean,

@@ -1,10 +1,11 @@
 //! `route-contract classify`.
 
 use std::io::{self, BufRead, Read as _, Write};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{ContractPath, Exit, Format, JSON_VERSION, load, report_faults};
+use super::{Exit, Format, JSON_VERSION, load, report_faults};
 use crate::classify::{Classifier, Verdict};
 use crate::contract::Contract;
 
@@ -13,8 +14,9 @@ const MAX_LINE: u64 = 1 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    #[command(flatten)]
-    contract: ContractPath,
+    /// The contract file; standard input holds the targets
+    #[arg(value_name = "CONTRACT")]
+    contract: PathBuf,
     /// `text`: owner, tab, target. `json`: an object a line
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -34,7 +36,7 @@ pub fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
-    let Some(contract) = load(&arguments.contract.contract, err)? else {
+    let Some(contract) = load(&arguments.contract, err)? else {
         return Ok(Exit::Undecided);
     };
     let classifier = match Classifier::new(&contract) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{Exit, Format, JSON_VERSION, counted, load, report_faults};
+use super::{Exit, Format, JSON_VERSION, STANDARD_INPUT, counted, load_or_read, report_faults};
 use crate::contract::Contract;
 use crate::diagnostic::{Diagnostic, Place, printable};
 use crate::diff::replay::{Replay, replay};
@@ -17,7 +17,7 @@ const MAX_LINES: usize = 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The contract before
+    /// The contract before; one of the three files may be `-`, standard input
     #[arg(value_name = "OLD")]
     old: PathBuf,
     /// The contract after
@@ -38,8 +38,17 @@ pub fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
-    let old = load(&arguments.old, err)?;
-    let new = load(&arguments.new, err)?;
+    let named = [Some(&arguments.old), Some(&arguments.new), arguments.replay.as_ref()];
+    let from_input = named
+        .into_iter()
+        .flatten()
+        .filter(|path| path.as_os_str() == STANDARD_INPUT);
+    if from_input.count() > 1 {
+        writeln!(err, "route-contract: standard input can be only one of the files")?;
+        return Ok(Exit::Undecided);
+    }
+    let old = load_or_read(&arguments.old, input, err)?;
+    let new = load_or_read(&arguments.new, input, err)?;
     let (Some(old), Some(new)) = (old, new) else {
         return Ok(Exit::Undecided);
     };
@@ -77,7 +86,7 @@ fn replayed(
     err: &mut dyn Write,
 ) -> io::Result<Option<Replay>> {
     let name = path.display();
-    let read = if path.as_os_str() == "-" {
+    let read = if path.as_os_str() == STANDARD_INPUT {
         replay(old, new, input)
     } else {
         match std::fs::File::open(path) {

@@ -1,10 +1,10 @@
 //! `route-contract map`.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
 use clap::ValueEnum;
 
-use super::{ContractPath, Exit, load, report_faults};
+use super::{ContractPath, Exit, load_or_read, report_faults};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::map::{Detail, Map, html, mermaid, svg};
 use crate::proof::TOO_LARGE;
@@ -28,8 +28,13 @@ enum Drawing {
     Mermaid,
 }
 
-pub fn run(arguments: &Arguments, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
-    let Some(contract) = load(&arguments.contract.contract, err)? else {
+pub fn run(
+    arguments: &Arguments,
+    input: &mut dyn BufRead,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    let Some(contract) = load_or_read(&arguments.contract.contract, input, err)? else {
         return Ok(Exit::Undecided);
     };
     let detail = match arguments.format {

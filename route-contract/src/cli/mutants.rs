@@ -1,11 +1,11 @@
 //! `route-contract mutants`.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
 use serde::Serialize;
 
-use super::{ContractPath, Exit, Format, JSON_VERSION, counted, counted_classes, load, report_faults};
+use super::{ContractPath, Exit, Format, JSON_VERSION, counted, counted_classes, load_or_read, report_faults};
 use crate::contract::Contract;
 use crate::diagnostic::{Severity, printable};
 use crate::mutants::{self, Change, Fate, Harmless, Mutant, Operator, Report};
@@ -26,8 +26,13 @@ pub struct Arguments {
     format: Format,
 }
 
-pub fn run(arguments: &Arguments, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
-    let Some(contract) = load(&arguments.contract.contract, err)? else {
+pub fn run(
+    arguments: &Arguments,
+    input: &mut dyn BufRead,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<Exit> {
+    let Some(contract) = load_or_read(&arguments.contract.contract, input, err)? else {
         return Ok(Exit::Undecided);
     };
     let report = match mutants::run(&contract, arguments.limit) {

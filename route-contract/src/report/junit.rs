@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::Report;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::rules::{PAGES, Page};
 
 /// Writes the report.
@@ -16,17 +16,17 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut cases = String::new();
     let mut tests = 0;
     for page in PAGES {
-        let (errors, others): (Vec<&Diagnostic>, Vec<&Diagnostic>) = report
+        let (broken, others): (Vec<&Diagnostic>, Vec<&Diagnostic>) = report
             .findings()
             .iter()
             .filter(|finding| finding.code == page.code)
-            .partition(|finding| finding.severity == Severity::Error);
-        for finding in &errors {
+            .partition(|finding| report.breaks(finding));
+        for finding in &broken {
             tests += 1;
             case(&mut cases, page, finding, report.decided.is_err());
         }
         // Of a contract that could not be read, nothing is known to hold.
-        if errors.is_empty() && report.decided.is_ok() {
+        if broken.is_empty() && report.decided.is_ok() {
             tests += 1;
             let name = format!("{} {}", page.code, page.name);
             let _ = write!(
@@ -47,7 +47,11 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
             }
         }
     }
-    let broken = report.count(Severity::Error);
+    let broken = report
+        .findings()
+        .iter()
+        .filter(|finding| report.breaks(finding))
+        .count();
     let (failures, errors) = if report.decided.is_ok() {
         (broken, 0)
     } else {
