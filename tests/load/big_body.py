@@ -143,8 +143,7 @@ def main():
                 listening = next(record for record in records if "public" in record)
                 host, port = listening["public"].rsplit(":", 1)
                 address = (host, int(port))
-                reading = threading.Thread(target=lambda: [None for _ in gateway.stdout], daemon=True)
-                reading.start()
+                threading.Thread(target=lambda: [None for _ in gateway.stdout], daemon=True).start()
                 # What the first request of all costs is no part of a body's cost.
                 transfer(address, True, False, len(PART))
                 before, worst = peak(gateway.pid), 0
@@ -162,7 +161,6 @@ def main():
             finally:
                 gateway.terminate()
                 gateway.wait()
-                reading.join()
 
 
 if __name__ == "__main__":
