@@ -334,3 +334,46 @@ fn one_connection_serves_requests_of_every_family_in_turn() {
         );
     }
 }
+
+/// A request that its head decides is answered before the proxy sees it, with the bytes of every other refusal; the
+/// connection goes on.
+#[test]
+fn a_refusal_leaves_its_connection_in_step() {
+    let deployment = Deployment::new();
+    let gateway = deployment.start();
+    let mut client = gateway.client();
+    let mut ahead = Vec::new();
+    for (method, target) in [
+        ("GET", UNKNOWN),
+        ("HEAD", INTERNAL),
+        ("GET", WORKSPACE),
+        ("GET", INTERNAL),
+        ("GET", "/api/v1/orgs/%zz"),
+        ("GET", CENTRAL),
+    ] {
+        ahead.extend(request_bytes(method, target, &[], b""));
+    }
+    client.send(ahead);
+    let early = client.response();
+    early.assert_refusal(404, "not_found");
+    let head = client.response_to("HEAD");
+    assert_eq!((head.status, head.text().as_str()), (404, ""));
+    assert_eq!(client.response().text(), WORKSPACE);
+    let internal = client.response();
+    assert_eq!(internal.without_request_id(), early.without_request_id());
+    assert_eq!(client.response().status, 400);
+    assert_eq!(client.response().text(), CENTRAL);
+
+    // The proxy answers where the connection is spoken of, and where there is a body.
+    let late = gateway
+        .client()
+        .request("GET", UNKNOWN, &[("Connection", "keep-alive")]);
+    assert_eq!(late.without_request_id(), early.without_request_id());
+    let late = gateway.client().request("POST", UNKNOWN, &[("Content-Length", "0")]);
+    assert_eq!(late.without_request_id(), early.without_request_id());
+    let mut leaving = gateway.client();
+    let last = leaving.request("GET", UNKNOWN, &[("Connection", "close")]);
+    last.assert_refusal(404, "not_found");
+    assert!(leaving.until_closed().is_empty());
+    assert_eq!(deployment.traffic().requests, 2);
+}

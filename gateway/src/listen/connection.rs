@@ -251,6 +251,12 @@ impl Connection {
         self.stage = Stage::Head;
     }
 
+    /// Leaves a request without a body that was answered by its head.
+    pub fn pass_over(&mut self) {
+        self.given = self.head.as_ref().map_or(0, |head| head.len);
+        self.end_request();
+    }
+
     /// Leaves a request that was handed on to its last byte; what came after it is the start of the next one.
     pub fn end_request(&mut self) {
         self.input.advance(self.given.min(self.input.len()));

@@ -102,6 +102,8 @@ pub struct Head {
     pub http11: bool,
     /// How the body ends.
     pub body: BodyLength,
+    /// Whether there is a Connection field, whatever it says.
+    pub has_connection: bool,
 }
 
 /// The search for the end of a head in bytes that arrive in pieces; no byte is looked at twice.
@@ -180,6 +182,7 @@ pub fn parse(input: &[u8], len: usize, limits: &HeadLimits) -> Result<Head, Head
         host,
         http11,
         body,
+        has_connection: fields.has_connection,
     })
 }
 

@@ -3,7 +3,7 @@
 //! 1. [`Listener`] takes a permit, accepts, and starts a task for the connection, which begins with a handshake where
 //!    there is [`tls`].
 //! 2. `serve` waits for a head and judges it ([`head`]); what is unsound is answered by the [`Door`] and never reaches
-//!    Pingora. A connection that speaks [`http2`] has a head for each of its streams.
+//!    Pingora; nor does a sound request of which the head tells that it is refused. A connection that speaks [`http2`] has a head for each of its streams.
 //! 3. A sound request is lent to Pingora ([`client_stream`]), which sees exactly its bytes ([`connection`],
 //!    [`chunked`]). Whatever the protocol, the application finds the request's [`client`].
 //!
@@ -98,6 +98,11 @@ impl Default for Limits {
 pub trait Door: Send + Sync + 'static {
     /// The whole answer to a head with this fault, after which the connection closes.
     fn refuse(&self, fault: HeadFault, connection: &Connection) -> Bytes;
+    /// The whole answer to a sound request that needs nothing but its head, after which the connection waits for the
+    /// next one; none for a request that goes to the application. Never asked for a request with a body.
+    fn answer(&self, _connection: &Connection) -> Option<Bytes> {
+        None
+    }
     /// The whole answer to the head of an HTTP/2 stream with this fault, after which the stream closes.
     fn refuse_stream(&self, fault: HeadFault, _refused: &RefusedStream<'_>) -> Response<Bytes> {
         http2::plain_refusal(fault)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pingora::apps::HttpServerApp;
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
@@ -50,9 +51,17 @@ pub(super) async fn serve<A, D>(
             }
             Arrival::Nothing => return connection.close().await,
         }
+        let draining = *shutdown.borrow();
+        if !draining && let Some(answer) = answered(&connection, door) {
+            if connection.send(&answer).await.is_err() {
+                return connection.close().await;
+            }
+            connection.pass_over();
+            is_new = false;
+            continue;
+        }
         let stream = ClientStream::lend(connection, &home, door.expects_notes());
         let mut session = ServerSession::new_http1(Box::new(stream));
-        let draining = *shutdown.borrow();
         // Pingora's own timer between requests never runs: a head is there, and whole, before Pingora is asked.
         session.set_keepalive((!draining).then_some(limits.idle_timeout.as_secs().max(1)));
         let reusable = app.process_new_http(session, &shutdown).await.is_some();
@@ -72,6 +81,13 @@ pub(super) async fn serve<A, D>(
         connection.end_request();
         is_new = false;
     }
+}
+
+/// The door's answer to a request that ends with its head and leaves its connection as it is.
+fn answered<D: Door>(connection: &Connection, door: &Arc<D>) -> Option<Bytes> {
+    let head = connection.head()?;
+    let is_plain = head.http11 && head.body == BodyLength::None && !head.has_connection;
+    is_plain.then(|| door.answer(connection)).flatten()
 }
 
 /// Waits for the first byte and then for the rest; on a new connection the head timeout runs from the start.

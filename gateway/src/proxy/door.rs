@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
+use route_contract::classify::Classification;
 
+use super::classify;
 use super::generation::Generation;
-use super::refusal::Refusal;
+use super::refusal::{Refusal, Then};
 use super::request_id::RequestId;
+use crate::listen::head::TargetForm;
 use crate::listen::{Connection, Door, HandshakeFault, HeadFault, RefusedStream};
 use crate::telemetry::access::Record;
 use crate::telemetry::metrics::Metrics;
@@ -29,7 +32,9 @@ impl PublicDoor {
     }
 
     fn record(&self, refusal: Refusal, id: &RequestId, refused: &Refused<'_>) {
+        let generation = self.generation.load();
         let Refused {
+            decided,
             method,
             target,
             client,
@@ -38,14 +43,16 @@ impl PublicDoor {
             answer,
         } = *refused;
         self.metrics.count_refusal(refusal);
-        self.generation
-            .load()
-            .metrics(None)
+        let family = decided.and_then(|decided| classify::recorded(decided.verdict));
+        generation
+            .metrics(family)
             .count(Some(refusal.status().as_u16()), duration);
         Record {
             request_id: id.as_str(),
-            family: None,
-            template: None,
+            family: family.and_then(|family| generation.name(family)),
+            template: decided
+                .and_then(|decided| decided.template)
+                .map(|template| generation.classifier.template(template)),
             method,
             target,
             status: Some(refusal.status().as_u16()),
@@ -70,6 +77,7 @@ impl Door for PublicDoor {
         let answer = refusal.body(&id).len();
         let (method, target) = request_line(connection.head_bytes());
         let refused = Refused {
+            decided: None,
             method,
             target,
             client: connection.peer,
@@ -78,8 +86,36 @@ impl Door for PublicDoor {
             answer: if with_body { answer } else { 0 },
         };
         self.record(refusal, &id, &refused);
-        // The texts of the table are header values; without an answer the client still sees the connection close.
-        refusal.message(&id, with_body).unwrap_or_default()
+        refusal.message(&id, with_body, Then::Close)
+    }
+
+    /// Steps 2 and 3 for a request that goes no further. Whatever needs more than its head, a trusted proxy's request
+    /// among them, goes to the proxy, which takes all steps.
+    fn answer(&self, connection: &Connection) -> Option<Bytes> {
+        let generation = self.generation.load();
+        let head = connection.head().filter(|head| head.form == TargetForm::Origin)?;
+        let bytes = connection.head_bytes();
+        let method = bytes.get(head.method.clone()).unwrap_or_default();
+        let target = bytes.get(head.target.clone()).unwrap_or_default();
+        if generation.readiness.may_be_asked(target) || generation.trusts(connection.peer.ip()) {
+            return None;
+        }
+        let decided = classify::classify(&generation, target);
+        let refusal = classify::forwarded(decided.verdict).err()?;
+        let id = RequestId::generate();
+        let with_body = method != b"HEAD";
+        let message = refusal.message(&id, with_body, Then::KeepAlive);
+        let refused = Refused {
+            decided: Some(decided),
+            method,
+            target,
+            client: connection.peer,
+            protocol: "HTTP/1.1",
+            duration: connection.began().elapsed(),
+            answer: if with_body { refusal.body(&id).len() } else { 0 },
+        };
+        self.record(refusal, &id, &refused);
+        Some(message)
     }
 
     fn refuse_stream(&self, fault: HeadFault, stream: &RefusedStream<'_>) -> Response<Bytes> {
@@ -92,6 +128,7 @@ impl Door for PublicDoor {
             refusal.body(&id)
         };
         let refused = Refused {
+            decided: None,
             method: stream.method,
             target: stream.target,
             client: stream.link.peer,
@@ -136,6 +173,8 @@ impl Door for PublicDoor {
 
 /// A refused request, as its record tells it.
 struct Refused<'a> {
+    /// What the classifier said of a request that got as far.
+    decided: Option<Classification>,
     method: &'a [u8],
     target: &'a [u8],
     client: SocketAddr,

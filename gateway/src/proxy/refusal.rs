@@ -5,7 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::header::HeaderValue;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::date::get_cached_date;
 
@@ -43,6 +43,15 @@ pub enum Refusal {
     UpstreamTimeout,
     /// A fault of the gateway's own.
     Internal,
+}
+
+/// What becomes of a connection after the gateway's own answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It closes.
+    Close,
+    /// It waits for another request.
+    KeepAlive,
 }
 
 /// The methods that the gateway forwards, as RFC 9110 section 15.5.6 wants them beside a 405.
@@ -154,47 +163,59 @@ impl Refusal {
         .into()
     }
 
+    /// The fields of the answer with a body of so many bytes, but for Date and Connection.
+    fn fields(self, id: &RequestId, length: usize) -> impl Iterator<Item = (&'static str, HeaderValue)> {
+        let allowed = (self == Self::MethodNotAllowed).then_some(ALLOWED_METHODS);
+        [
+            ("Content-Type", Some(JSON)),
+            ("Content-Length", Some(HeaderValue::from(length))),
+            ("Cache-Control", Some(NO_STORE)),
+            (request_id::WIRE_NAME, Some(id.header_value())),
+            ("Retry-After", self.retry_after()),
+            ("Allow", allowed),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+
     /// The head for a body of so many bytes; Pingora appends Date and Connection.
     ///
     /// # Errors
     /// Pingora's, for a value that is no header value; the values here are.
     pub fn head(self, id: &RequestId, length: usize) -> pingora::Result<ResponseHeader> {
         let mut head = ResponseHeader::build(self.status(), Some(8))?;
-        head.insert_header(CONTENT_TYPE, JSON)?;
-        head.insert_header(CONTENT_LENGTH, HeaderValue::from(length))?;
-        head.insert_header(CACHE_CONTROL, NO_STORE)?;
-        head.insert_header(request_id::WIRE_NAME, id.header_value())?;
-        if let Some(seconds) = self.retry_after() {
-            head.insert_header("Retry-After", seconds)?;
-        }
-        if self == Self::MethodNotAllowed {
-            head.insert_header("Allow", ALLOWED_METHODS)?;
+        for (name, value) in self.fields(id, length) {
+            head.insert_header(name, value)?;
         }
         Ok(head)
     }
 
     /// The whole answer as it leaves on a connection that Pingora does not know: the same fields in the same order.
-    ///
-    /// # Errors
-    /// As for [`Self::head`].
-    pub fn message(self, id: &RequestId, with_body: bool) -> pingora::Result<Bytes> {
+    pub fn message(self, id: &RequestId, with_body: bool, then: Then) -> Bytes {
         let body = self.body(id);
         let status = self.status();
-        let mut head = self.head(id, body.len())?;
-        head.insert_header(http::header::DATE, get_cached_date())?;
-        head.insert_header(http::header::CONNECTION, HeaderValue::from_static("close"))?;
         let mut message = BytesMut::with_capacity(512 + body.len());
-        message.extend_from_slice(b"HTTP/1.1 ");
-        message.extend_from_slice(status.as_str().as_bytes());
-        message.extend_from_slice(b" ");
-        message.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
-        message.extend_from_slice(b"\r\n");
-        head.header_to_h1_wire(&mut message);
-        message.extend_from_slice(b"\r\n");
-        if with_body {
-            message.extend_from_slice(&body);
+        let mut write = |text: &[u8]| message.extend_from_slice(text);
+        write(b"HTTP/1.1 ");
+        write(status.as_str().as_bytes());
+        write(b" ");
+        write(status.canonical_reason().unwrap_or_default().as_bytes());
+        for (name, value) in self.fields(id, body.len()) {
+            write(b"\r\n");
+            write(name.as_bytes());
+            write(b": ");
+            write(value.as_bytes());
         }
-        Ok(message.freeze())
+        write(b"\r\nDate: ");
+        write(get_cached_date().as_bytes());
+        write(match then {
+            Then::Close => b"\r\nConnection: close\r\n\r\n",
+            Then::KeepAlive => b"\r\nConnection: keep-alive\r\n\r\n",
+        });
+        if with_body {
+            write(&body);
+        }
+        message.freeze()
     }
 }
 
@@ -243,7 +264,7 @@ mod tests {
             let body = refusal.body(&id);
             let mut wire = Vec::new();
             refusal.head(&id, body.len()).unwrap().header_to_h1_wire(&mut wire);
-            let message = refusal.message(&id, true).unwrap();
+            let message = refusal.message(&id, true, Then::Close);
             let message = std::str::from_utf8(&message).unwrap();
             assert!(message.contains(std::str::from_utf8(&wire).unwrap()), "{message}");
             assert!(message.contains("\r\nX-Request-Id: "), "{message}");

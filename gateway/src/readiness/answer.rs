@@ -36,6 +36,14 @@ impl Paths {
         }
     }
 
+    /// Whether a target may be a question; never false for one that is.
+    pub fn may_be_asked(&self, target: &[u8]) -> bool {
+        [&self.live, &self.ready]
+            .into_iter()
+            .flatten()
+            .any(|path| target.starts_with(path.as_bytes()))
+    }
+
     /// The question that an origin-form target asks, byte for byte: another spelling of a path is another
     /// path. `None` where the target is none of these paths, or names no forwarded family.
     pub fn question(&self, target: &[u8], board: &Board) -> Option<Question> {

@@ -18,6 +18,8 @@ pub(super) struct Fields {
     pub length: Option<u64>,
     /// Whether Transfer-Encoding is there; it is `chunked` then.
     pub chunked: bool,
+    /// Whether Connection is there.
+    pub has_connection: bool,
 }
 
 impl Fields {
@@ -45,6 +47,7 @@ impl Fields {
                 let start = line.start + colon + 1 + leading;
                 self.host = Some(start..start + host.len());
             }
+            10 if name.eq_ignore_ascii_case(b"connection") => self.has_connection = true,
             14 if name.eq_ignore_ascii_case(b"content-length") => {
                 if self.length.is_some() {
                     return Err(HeadFault::Framing);
