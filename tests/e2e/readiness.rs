@@ -1,7 +1,9 @@
 //! Liveness and readiness on both listeners: true, per family, and without a word about any upstream.
 
 use std::io::Write as _;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,7 +11,7 @@ use crate::harness::client::{Client, Response, request_bytes};
 use crate::harness::deployment::{Deployment, probe_keys};
 use crate::harness::process::Gateway;
 use crate::harness::received::show;
-use crate::harness::recorder::{Answer, Recorder};
+use crate::harness::recorder::{Answer, PROBE_TARGET, Recorder};
 use crate::harness::{CENTRAL, EXTENSION, PATIENCE, WORKSPACE};
 
 /// Asks the admin listener until the status is there. A probe's outcome has no event outside of the gateway.
@@ -340,4 +342,54 @@ fn the_public_listener_answers_no_readiness_unless_it_is_configured() {
         200,
         "never probed, ready until connections fail"
     );
+}
+
+/// An upstream of cleartext HTTP/2 whose readiness path answers with the status that is set.
+fn cleartext_http2(status: Arc<AtomicU16>) -> (tokio::runtime::Runtime, SocketAddr) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let status = status.clone();
+            tokio::spawn(async move {
+                let Ok(mut connection) = h2::server::handshake(socket).await else {
+                    return;
+                };
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    let is_probe = request.uri().path_and_query().unwrap().as_str() == PROBE_TARGET;
+                    let mut head = http::Response::new(());
+                    if is_probe {
+                        *head.status_mut() = http::StatusCode::from_u16(status.load(SeqCst)).unwrap();
+                    }
+                    let mut sender = respond.send_response(head, false).unwrap();
+                    sender.send_data(bytes::Bytes::from_static(b"h2c"), true).unwrap();
+                }
+            });
+        }
+    });
+    (runtime, address)
+}
+
+#[test]
+fn an_upstream_of_cleartext_http2_is_probed_over_http2() {
+    let status = Arc::new(AtomicU16::new(503));
+    let (_runtime, address) = cleartext_http2(status.clone());
+    let deployment = Deployment::new()
+        .with_url("workspace", &format!("h2c://{address}"))
+        .with_only_upstream_keys("workspace", &probe_keys("50ms"));
+    let gateway = deployment.start();
+    let response = becomes(&gateway, "/readyz/workspace", 503);
+    assert_closed(&response);
+    gateway.get(WORKSPACE).assert_refusal(503, "unavailable");
+    status.store(200, SeqCst);
+    becomes(&gateway, "/readyz/workspace", 200);
+    assert_eq!(gateway.get(WORKSPACE).text(), "h2c");
+    status.store(500, SeqCst);
+    let response = becomes(&gateway, "/readyz/workspace", 503);
+    assert!(response.text().contains("\"status\""), "{}", response.text());
 }
