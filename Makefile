@@ -8,10 +8,10 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup components demo test check import-corpus lint docs bench map-check fuzz fuzz-check clean kit kit-exact kit-paths big-body differential fault starve soak kit-slow
+.PHONY: help setup components demo test check import-corpus lint docs bench bench-peers bench-instructions map-check fuzz fuzz-check clean kit kit-exact kit-paths big-body differential fault starve soak kit-slow
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what the build needs and the machine lacks (cmake, for zlib-ng)
 	@.ci/setup
@@ -47,6 +47,19 @@ docs: ## Build the documentation, with every warning denied
 
 bench: setup ## Measure the matcher
 	$(CARGO) bench --locked --package route-contract
+
+# Other proxies and load generators are installed by name. A short form:
+#   make bench-peers BENCH='--peers gateway nginx haproxy --work h1 tls-h2 --rules 5 --rounds 2 --seconds 2'
+BENCH ?= --readme bench/README.md
+
+bench-peers: setup ## Measure the gateway and other proxies side by side; writes the tables of bench/README.md (BENCH)
+	@bench/peers/setup
+	@python3 bench/peers/run.py $(BENCH)
+
+bench-instructions: setup ## Count the gateway's instructions a request; fails at 3 % over bench/instructions.json
+	@command -v valgrind >/dev/null || apt-get install --quiet --yes --no-install-recommends valgrind
+	@$(CARGO) build --locked --profile dist --package gateway
+	@python3 bench/peers/instructions.py
 
 kit: setup ## Run the black-box kit against the gateway, plain and over TLS (KIT: the kit's folder)
 	@$(CARGO) build --locked --release --package gateway

@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Measures the gateway and other proxies side by side, on the same work with the same routing table.
+
+    bench/peers/run.py --peers gateway nginx haproxy --work h1 tls-h2 --rounds 2 --seconds 2
+
+Each peer has one worker on one core; the load and the upstream have another. The peers run in turn, round by round and
+in another order each time, so that whatever else the machine does meets all of them. What is compared is CPU time a
+request, so a busy machine disturbs little; throughput and latencies it does disturb.
+
+Exit codes: 0 all was measured, 1 some peer failed at some work, 2 nothing could be measured.
+"""
+import argparse
+import contextlib
+import datetime
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import ssl
+import subprocess
+import sys
+import time
+
+import report
+import works
+from generators import HOST
+from processes import Failed
+from proxies import PEERS, REPOSITORY, TOOLS, Certificate, Peer, Running, Site
+from report import MemorySample, Results, Sample
+from rules import Rule, forwarded_targets, refused_targets, table
+from upstream import Upstream
+from works import WORKS, Job, Work
+
+SMALLEST_TABLE = 5
+DEFAULT_PEERS = ["gateway", "nginx", "haproxy", "envoy", "traefik", "caddy"]
+# Requests a second of the calibration are halved, and rounded to this.
+RATE_STEP = 100
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=DEFAULT_PEERS, metavar="PEER", help=f"of {', '.join(PEERS)}")
+    every = [*WORKS, "memory"]
+    parser.add_argument("--work", nargs="+", choices=every, default=every, metavar="WORK", help=f"of {', '.join(every)}")
+    parser.add_argument("--rules", nargs="+", type=int, default=[5, 100, 1000, 10000], metavar="N", help="sizes of the table, at least 5; works but h1 have 5")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4, help="of each measurement")
+    parser.add_argument("--rate", type=int, help="requests a second of the latencies; half of what the first peer can take, if left out")
+    parser.add_argument("--gateway", type=pathlib.Path, default=PEERS["gateway"].binary, help="the binary; built with the profile `dist`, if left out")
+    parser.add_argument("--results", type=pathlib.Path, default=TOOLS / "results.json", help="where all samples are kept")
+    parser.add_argument("--readme", type=pathlib.Path, help="the page whose tables and chart are written anew")
+    options = parser.parse_args()
+    if min(options.rules) < SMALLEST_TABLE or options.rounds < 1 or options.seconds < 1:
+        parser.error(f"a table has at least {SMALLEST_TABLE} rules; there is at least one round, of at least one second")
+    return options
+
+
+def make_certificate(folder: pathlib.Path) -> Certificate:
+    folder.mkdir()
+    cert, key, both = folder / "cert.pem", folder / "key.pem", folder / "both.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
+    words += ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST},IP:127.0.0.1", "-out", str(cert), "-keyout", str(key)]
+    subprocess.run(words, check=True, capture_output=True)
+    both.write_text(cert.read_text() + key.read_text())
+    return Certificate(cert, key, both)
+
+
+def ask(running: Running, targets: list[str]) -> list[tuple[int, str | None]]:
+    """The status of each, and the family that the upstream's answer names."""
+    secured = ssl._create_unverified_context() if running.tls else None
+    answers = []
+    with contextlib.closing(
+        http.client.HTTPSConnection("127.0.0.1", running.port, timeout=30, context=secured)
+        if secured
+        else http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
+    ) as connection:
+        for target in targets:
+            connection.request("GET", target, headers={"Host": HOST})
+            answer = connection.getresponse()
+            answer.read()
+            answers.append((answer.status, answer.headers.get("X-Family")))
+    return answers
+
+
+def wait_until_routed(running: Running, rules: list[Rule], seconds: float = 120) -> None:
+    """Some peers listen before they have read their routes."""
+    target, _ = forwarded_targets(rules)[-1]
+    end = time.monotonic() + seconds
+
+    def is_routed() -> bool:
+        try:
+            return ask(running, [target])[0][0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    while not is_routed():
+        if time.monotonic() > end:
+            raise Failed(f"does not forward {target} after {seconds:.0f} s; its output is in {running.process.output}")
+        time.sleep(0.1)
+
+
+def verify(running: Running, rules: list[Rule]) -> None:
+    """That the peer decides as the table does; a peer that routes otherwise does other work."""
+    forwarded = forwarded_targets(rules)
+    for (target, family), got in zip(forwarded, ask(running, [target for target, _ in forwarded])):
+        if got != (200, family):
+            raise Failed(f"{target} is for {family}, but was answered {got}")
+    refused = refused_targets(30)
+    for target, got in zip(refused, ask(running, refused)):
+        if got not in {(404, None), (503, None)}:
+            raise Failed(f"{target} is refused, but was answered {got}")
+
+
+class Bench:
+    """One run: what is started, and what has been measured."""
+
+    def __init__(self, options: argparse.Namespace, folder: pathlib.Path) -> None:
+        self.options = options
+        self.folder = folder
+        self.peers = [PEERS[name] for name in options.peers]
+        cores = sorted(os.sched_getaffinity(0))
+        self.peer_core, load_core = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
+        self.results = Results(
+            date=datetime.date.today().isoformat(),
+            command=f"bench/peers/run.py {' '.join(sys.argv[1:])}".strip(),
+            machine=f"{_cpu_model()}, {len(cores)} cores, Linux {os.uname().release}",
+            versions={peer.name: peer.version() for peer in self.peers},
+            seconds=options.seconds,
+        )
+        if load_core is not None:
+            os.sched_setaffinity(0, {load_core})
+        self.certificate = make_certificate(folder / "certificate")
+        self.upstream = Upstream(folder / "upstream", load_core)
+        self.tables = {count: table(count) for count in sorted({SMALLEST_TABLE, *options.rules})}
+        self.targets = {count: works.write_targets(rules, folder / f"targets-{count}") for count, rules in self.tables.items()}
+        self.running: dict[tuple[str, int, bool], Running] = {}
+        # What could not be started, and what failed once and is not tried again.
+        self.unusable: set[tuple[str, int, bool]] = set()
+        self.failures: set[tuple[str, str, int]] = set()
+
+    def start(self, peer: Peer, count: int, tls: bool, name: str = "") -> Running:
+        certificate = self.certificate if tls else None
+        folder = self.folder / f"{peer.name}-{count}{'-tls' if tls else ''}{name}"
+        running = Running(peer, Site(self.tables[count], certificate, self.upstream.ports, folder, self.peer_core))
+        try:
+            running.process.wait_for(running.port)
+            wait_until_routed(running, self.tables[count])
+            verify(running, self.tables[count])
+        except BaseException:
+            running.process.stop()
+            raise
+        return running
+
+    def stop(self) -> None:
+        for running in self.running.values():
+            running.process.stop()
+        self.upstream.stop()
+
+    def plan(self) -> list[tuple[Work, int]]:
+        """Each work with the sizes of table that it is measured with."""
+        chosen = [work for work in WORKS.values() if work.name in self.options.work]
+        return [
+            (work, count)
+            for work in chosen
+            for count in (sorted(self.options.rules) if work.tables else [min(self.options.rules)])
+        ]
+
+    def fail(self, peer: Peer, work: str, count: int, why: Exception) -> None:
+        print(f"  {peer.name}, {work}, {count} rules: {why}", file=sys.stderr)
+        self.failures.add((peer.name, work, count))
+        self.results.failures.append(f"{peer.title}, {work}, {count} rules: {why}")
+
+    def start_all(self) -> None:
+        for work, count in self.plan():
+            for peer in self.peers:
+                place = (peer.name, count, work.tls)
+                if place not in self.running and place not in self.unusable:
+                    print(f"starting {peer.name} with {count} rules{', TLS' if work.tls else ''}", file=sys.stderr)
+                    try:
+                        self.running[place] = self.start(peer, count, work.tls)
+                    except (Failed, OSError, http.client.HTTPException) as why:
+                        self.unusable.add(place)
+                        self.fail(peer, "TLS" if work.tls else "plain", count, why)
+
+    def job(self, running: Running, count: int) -> Job:
+        return Job(running, self.targets[count], self.options.seconds, self.results.rate)
+
+    def calibrate(self) -> None:
+        """The rate of the latencies: the same for all peers."""
+        if not any(work.kind == "rate" for work, _ in self.plan()):
+            return
+        count = min(self.options.rules)
+        self.results.rate = self.options.rate or 0
+        if not self.results.rate:
+            running = self.running.get((self.peers[0].name, count, False)) or self.start(self.peers[0], count, False)
+            self.running[self.peers[0].name, count, False] = running
+            load = works.measure(WORKS["h1"], self.job(running, count)).load
+            self.results.rate = max(RATE_STEP, round(load.count / load.seconds / 2 / RATE_STEP) * RATE_STEP)
+        print(f"latencies at {self.results.rate} requests a second", file=sys.stderr)
+
+    def round(self, number: int) -> None:
+        turn = self.peers[number % len(self.peers) :] + self.peers[: number % len(self.peers)]
+        for work, count in self.plan():
+            print(f"round {number + 1}, {work.name}, {count} rules, load average {os.getloadavg()[0]:.1f}", file=sys.stderr)
+            for peer in turn:
+                running = self.running.get((peer.name, count, work.tls))
+                if running is None or (peer.name, work.name, count) in self.failures:
+                    continue
+                try:
+                    cost = works.measure(work, self.job(running, count))
+                except (Failed, OSError) as why:
+                    self.fail(peer, work.name, count, why)
+                    continue
+                load = cost.load
+                self.results.samples.append(
+                    Sample(peer.name, work.name, count, number, cost.cpu_microseconds, load.count / load.seconds, cost.share, load.latency, os.getloadavg()[0])
+                )
+        if "memory" in self.options.work:
+            for peer in turn:
+                self.remember(peer, number)
+
+    def remember(self, peer: Peer, number: int) -> None:
+        count = min(self.options.rules)
+        try:
+            running = self.start(peer, count, False, f"-memory-{number}")
+        except (Failed, OSError, http.client.HTTPException) as why:
+            self.fail(peer, "memory", count, why)
+            return
+        try:
+            taken = works.memory(self.job(running, count))
+            self.results.memory.append(MemorySample(peer.name, number, taken.idle, taken.connection, taken.loaded))
+        except (Failed, OSError, http.client.HTTPException) as why:
+            self.fail(peer, "memory", count, why)
+        finally:
+            running.process.stop()
+
+
+def _cpu_model() -> str:
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return os.uname().machine
+
+
+def main() -> int:
+    options = arguments()
+    PEERS["gateway"].binary = options.gateway.resolve()
+    folder = TOOLS / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        bench = Bench(options, folder)
+    except Failed as why:
+        print(f"bench: {why}", file=sys.stderr)
+        return 2
+    try:
+        bench.start_all()
+        bench.calibrate()
+        for number in range(options.rounds):
+            bench.round(number)
+            options.results.write_text(json.dumps(bench.results.as_json(), indent=1))
+    except Failed as why:
+        print(f"bench: {why}", file=sys.stderr)
+        return 2
+    finally:
+        bench.stop()
+    if not bench.results.samples and not bench.results.memory:
+        print("bench: nothing was measured", file=sys.stderr)
+        return 2
+    print(report.page(bench.results))
+    if options.readme:
+        report.write(bench.results, options.readme)
+    return 1 if bench.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
