@@ -26,6 +26,7 @@ import statistics
 import subprocess
 import sys
 
+import callgrind
 from connections import request
 from generators import HOST
 from processes import Failed
@@ -119,19 +120,7 @@ def count(path: Path, running: Running, pid: int) -> list[float]:
         ask(WINDOW)
         control(running, pid, "dump")  # and begins anew
     dumps = sorted(running.folder.glob("callgrind.out.*"), key=lambda dump: int(dump.suffix[1:]))
-    return [total(dump) / WINDOW for dump in dumps[:WINDOWS]]
-
-
-def total(dump: pathlib.Path) -> int:
-    found = re.search(r"^(?:totals|summary): (\d+)", dump.read_text(), re.MULTILINE)
-    if not found:
-        raise Failed(f"{dump} has no total")
-    return int(found[1])
-
-
-def print_functions(running: Running) -> None:
-    dump = min(running.folder.glob("callgrind.out.*"), key=lambda dump: int(dump.suffix[1:]))
-    subprocess.run(["callgrind_annotate", "--threshold=90", dump], check=False)
+    return [callgrind.Profile(dump).total / WINDOW for dump in dumps[:WINDOWS]]
 
 
 def toolchain() -> dict[str, str]:
@@ -156,7 +145,7 @@ def measure(folder: pathlib.Path, functions: bool) -> dict[str, list[float]]:
                 running.process.wait_for(running.port)
                 counted[path.name] = count(path, running, running.process.pid)
                 if functions:
-                    print_functions(running)
+                    print(callgrind.table(callgrind.Profile(running.folder / "callgrind.out.1"), WINDOW))
             finally:
                 running.process.stop()
     finally:
@@ -182,7 +171,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gateway", type=pathlib.Path, default=PEERS["gateway"].binary)
     parser.add_argument("--write", action="store_true", help="store the counts as the baseline")
-    parser.add_argument("--functions", action="store_true", help="print what callgrind_annotate says of each work")
+    parser.add_argument("--functions", action="store_true", help="print the functions that cost most")
     options = parser.parse_args()
     PEERS["gateway"].binary = options.gateway.resolve()
     folder = TOOLS / "instructions"
