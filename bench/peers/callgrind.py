@@ -1,4 +1,5 @@
 """Reads the files that callgrind writes: what each function costs by itself, and who calls it."""
+
 import collections
 import pathlib
 import re

@@ -1,4 +1,7 @@
-"""A bar chart as SVG: a group of bars for each work, on a logarithmic scale, since a large table costs some peers hundreds of times more."""
+"""A bar chart as SVG: a group of bars for each work. The scale is logarithmic, since a large table costs some peers
+hundreds of times more.
+"""
+
 import html
 import math
 
@@ -18,7 +21,7 @@ def bars(groups: Groups, names: list[str], title: str) -> str:
 
     height = TOP + sum(len(group) * BAR + GAP for _, group in groups) + 30
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11">',
         f"<title>{html.escape(title)}</title>",
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
         f'<text x="10" y="20" font-size="14">{html.escape(title)} (logarithmic)</text>',
@@ -37,7 +40,8 @@ def bars(groups: Groups, names: list[str], title: str) -> str:
         for number, value in enumerate(group):
             if value:
                 end = x(value)
-                parts.append(f'<rect x="{LEFT}" y="{y}" width="{max(1.0, end - LEFT):.1f}" height="{BAR - 2}" fill="{COLOURS[number % len(COLOURS)]}"/>')
+                size = f'width="{max(1.0, end - LEFT):.1f}" height="{BAR - 2}"'
+                parts.append(f'<rect x="{LEFT}" y="{y}" {size} fill="{COLOURS[number % len(COLOURS)]}"/>')
                 parts.append(f'<text x="{end + 4:.1f}" y="{y + BAR - 4}" fill="#333333">{value:,.1f}</text>')
             y += BAR
         y += GAP

@@ -1,11 +1,13 @@
 """Connections themselves: new TLS ones with whole handshakes, and plain ones that stay idle."""
+
 import concurrent.futures
 import http.client
 import socket
 import ssl
 import time
 
-from generators import HEADERS, HOST, Load
+from certificate import HOST
+from generators import HEADERS, Load
 from processes import Failed
 
 THREADS = 8
@@ -28,13 +30,13 @@ def handshakes(port: int, target: str, seconds: float) -> Load:
     def connect_until_end() -> int:
         count = 0
         while time.monotonic() < end:
-            with socket.create_connection(("127.0.0.1", port), timeout=10) as plain:
-                with context.wrap_socket(plain, server_hostname=HOST) as secured:
-                    secured.sendall(asked)
-                    head = secured.recv(4096)
-                    if not head.startswith(b"HTTP/1.1 200"):
-                        raise Failed(f"a new connection was answered {head[:40]!r}")
-                    count += 1
+            plain = socket.create_connection(("127.0.0.1", port), timeout=10)
+            with plain, context.wrap_socket(plain, server_hostname=HOST) as secured:
+                secured.sendall(asked)
+                head = secured.recv(4096)
+                if not head.startswith(b"HTTP/1.1 200"):
+                    raise Failed(f"a new connection was answered {head[:40]!r}")
+                count += 1
         return count
 
     with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:

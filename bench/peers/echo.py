@@ -1,4 +1,5 @@
 """A WebSocket server that sends back what it is sent: `echo.py PORT`. For short, unfragmented messages."""
+
 import base64
 import hashlib
 import selectors
@@ -22,7 +23,11 @@ def answer(received: bytes) -> tuple[bytes, bytes]:
         if len(received) < 6 + length:
             break
         mask = received[2:6]
-        payload = bytes(byte ^ mask[at % 4] for at, byte in enumerate(received[6 : 6 + length])) if any(mask) else received[6 : 6 + length]
+        payload = (
+            bytes(byte ^ mask[at % 4] for at, byte in enumerate(received[6 : 6 + length]))
+            if any(mask)
+            else received[6 : 6 + length]
+        )
         echoes += bytes((received[0], length)) + payload
         received = received[6 + length :]
     return echoes, received
@@ -40,11 +45,10 @@ def main() -> None:
             if key.fileobj is listener:
                 connection, _ = listener.accept()
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                selector.register(connection, selectors.EVENT_READ)
+                selector.register(connection, selectors.EVENT_READ, connection)
                 waiting[connection] = b""
                 continue
-            connection = key.fileobj
-            assert isinstance(connection, socket.socket)
+            connection = key.data
             try:
                 part = connection.recv(65536)
             except OSError:

@@ -1,4 +1,5 @@
 """The load generators wrk, h2load and oha: their commands, and what they print."""
+
 import dataclasses
 import json
 import pathlib
@@ -6,11 +7,11 @@ import re
 import shutil
 import subprocess
 
+from certificate import HOST
 from processes import Failed
 from proxies import HERE, TOOLS
 
 CONNECTIONS = 64
-HOST = "edge.example"
 # What an API's client sends beside Host.
 HEADERS = (
     "User-Agent: bench-client/1.0",
@@ -31,7 +32,9 @@ class Load:
     latency: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
-def wrk(port: int, tls: bool, targets: pathlib.Path, seconds: float, method: str = "GET", body: int = 0, connections: int = CONNECTIONS) -> Load:
+def wrk(
+    port: int, tls: bool, targets: pathlib.Path, seconds: float, method: str = "GET", body: int = 0, connections: int = CONNECTIONS
+) -> Load:
     """HTTP/1.1 with as many requests as the connections can take."""
     scheme = "https" if tls else "http"
     words = ["wrk", "--threads", "1", "--connections", str(connections), "--duration", f"{max(1, round(seconds))}s"]
@@ -44,19 +47,20 @@ def wrk(port: int, tls: bool, targets: pathlib.Path, seconds: float, method: str
     return Load(result["count"], result["seconds"], result["refused"], result["failed"], latency)
 
 
-def h2load(port: int, targets: pathlib.Path, seconds: float, clients: int = 8, streams: int = 16) -> Load:
-    """HTTP/2 over TLS with as many requests as the streams can take."""
+def h2load(port: int, targets: pathlib.Path, seconds: float = 0, requests: int = 0, clients: int = 8, streams: int = 16) -> Load:
+    """HTTP/2 over TLS with as many requests as the streams can take, for some seconds or a number of requests."""
     urls = targets.with_suffix(f".{port}.urls")
     urls.write_text("".join(f"https://127.0.0.1:{port}{target}\n" for target in targets.read_text().split()))
-    words = ["h2load", "--threads=1", f"--clients={clients}", f"--max-concurrent-streams={streams}", f"--duration={max(1, round(seconds))}"]
+    words = ["h2load", "--threads=1", f"--clients={clients}", f"--max-concurrent-streams={streams}"]
+    words.append(f"--requests={requests}" if requests else f"--duration={max(1, round(seconds))}")
     words += [f"--header={header}" for header in (f":authority: {HOST}", *HEADERS)]
     printed = _run([*words, f"--input-file={urls}"])
     done = re.search(r"finished in ([\d.]+)s", printed)
-    requests = re.search(r"(\d+) succeeded, (\d+) failed", printed)
+    answers = re.search(r"(\d+) succeeded, (\d+) failed", printed)
     statuses = re.search(r"(\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", printed)
-    if not (done and requests and statuses):
+    if not (done and answers and statuses):
         raise Failed(f"h2load says nothing of its requests:\n{printed}")
-    return Load(int(requests[1]), float(done[1]), int(statuses[3]) + int(statuses[4]), int(requests[2]))
+    return Load(int(answers[1]), float(done[1]), int(statuses[3]) + int(statuses[4]), int(answers[2]))
 
 
 def oha(port: int, tls: bool, http2: bool, targets: pathlib.Path, seconds: float, rate: int) -> Load:
@@ -67,7 +71,8 @@ def oha(port: int, tls: bool, http2: bool, targets: pathlib.Path, seconds: float
     scheme = "https" if tls else "http"
     urls = targets.with_suffix(f".{port}.urls")
     urls.write_text("".join(f"{scheme}://127.0.0.1:{port}{target}\n" for target in targets.read_text().split()))
-    words = [str(program), "--no-tui", "--output-format", "json", "--insecure", "--latency-correction", "-q", str(rate), "-z", f"{max(1, round(seconds))}s"]
+    words = [str(program), "--no-tui", "--output-format", "json", "--insecure"]
+    words += ["--latency-correction", "-q", str(rate), "-z", f"{max(1, round(seconds))}s"]
     words += ["--http2", "-c", "8", "-p", "16"] if http2 else ["-c", str(CONNECTIONS)]
     for header in (f"Host: {HOST}", *HEADERS):
         words += ["-H", header]

@@ -13,7 +13,9 @@ They say nothing about system calls, whose work is the kernel's, nor about memor
 Counts differ between compilers and C libraries; a baseline of others is not compared with. Exit codes: 0 no work needs
 more, 1 some work does, 2 it could not be counted.
 """
+
 import argparse
+import collections.abc
 import dataclasses
 import json
 import pathlib
@@ -27,18 +29,19 @@ import subprocess
 import sys
 
 import callgrind
+import generators
+from certificate import HOST, make_certificate
 from connections import request
-from generators import HOST
 from processes import Failed
 from proxies import HERE, PEERS, TOOLS, Gateway, Running, Site
 from rules import forwarded_targets, refused_targets, table
-from run import make_certificate
 from upstream import Upstream
 
 BASELINE = HERE.parent / "instructions.json"
 ALLOWED = 0.03
 RULES = 1000
-WARM_UP, WINDOW, WINDOWS = 300, 300, 5
+# A window asks for each target twice.
+WARM_UP, WINDOW, WINDOWS = 240, 480, 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +49,12 @@ class Path:
     """One way through the gateway."""
 
     name: str
-    tls: bool
-    refused: bool
+    tls: bool = False
+    http2: bool = False
+    refused: bool = False
 
 
-PATHS = (Path("h1", False, False), Path("refused", False, True), Path("tls-h1", True, False))
+PATHS = (Path("h1"), Path("refused", refused=True), Path("tls-h1", tls=True), Path("tls-h2", tls=True, http2=True))
 
 
 class Client:
@@ -92,8 +96,13 @@ class Callgrind(Gateway):
     ready = "false"  # A probe in a window would count for its requests.
 
     def configure(self, site: Site, port: int) -> list[str | pathlib.Path]:
-        out = site.folder / "callgrind.out"
-        return ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--vgdb=yes", f"--vgdb-prefix={site.folder / 'vgdb'}", *super().configure(site, port)]
+        valgrind = [
+            "valgrind",
+            "--tool=callgrind",
+            f"--callgrind-out-file={site.folder / 'callgrind.out'}",
+            "--separate-threads=yes",
+        ]
+        return [*valgrind, "--vgdb=yes", f"--vgdb-prefix={site.folder / 'vgdb'}", *super().configure(site, port)]
 
 
 def control(running: Running, pid: int, command: str) -> None:
@@ -103,24 +112,46 @@ def control(running: Running, pid: int, command: str) -> None:
         raise Failed(f"callgrind does not {command}: {done.stderr.strip()[-300:]}")
 
 
-def count(path: Path, running: Running, pid: int) -> list[float]:
-    """Instructions a request, of each window."""
-    rules = table(RULES)
-    targets = refused_targets() if path.refused else [target for target, _ in forwarded_targets(rules)]
+def sender(path: Path, port: int, folder: pathlib.Path) -> collections.abc.Callable[[int], None]:
+    """What sends so many requests, one after the other; HTTP/2 ones over a new connection each time."""
+    targets = refused_targets() if path.refused else [target for target, _ in forwarded_targets(table(RULES))]
+    if path.http2:
+        file = folder / "targets.txt"
+        file.write_text("".join(f"{target}\n" for target in targets))
+        return lambda number: _send_http2(port, file, number)
+    client = Client(port, path.tls)
     status = 404 if path.refused else 200
-    client = Client(running.port, path.tls)
 
     def ask(number: int) -> None:
         for at in range(number):
             client.ask(targets[at % len(targets)], status)
 
+    return ask
+
+
+def _send_http2(port: int, targets: pathlib.Path, number: int) -> None:
+    load = generators.h2load(port, targets, requests=number, clients=1, streams=1)
+    if load.count != number or load.refused:
+        raise Failed(f"of {number} requests over HTTP/2 {load.count} were answered, and {load.refused} refused")
+
+
+def count(path: Path, running: Running, pid: int) -> list[float]:
+    """Instructions a request, of each window."""
+    ask = sender(path, running.port, running.folder)
     ask(WARM_UP)
     control(running, pid, "zero")
     for _ in range(WINDOWS):
         ask(WINDOW)
         control(running, pid, "dump")  # and begins anew
-    dumps = sorted(running.folder.glob("callgrind.out.*"), key=lambda dump: int(dump.suffix[1:]))
-    return [callgrind.Profile(dump).total / WINDOW for dump in dumps[:WINDOWS]]
+    return [worker(running, number).total / WINDOW for number in range(1, WINDOWS + 1)]
+
+
+def worker(running: Running, number: int) -> callgrind.Profile:
+    """The worker's thread in one window. What the threads of the log and of the timers do goes by the clock."""
+    profiles = [callgrind.Profile(dump) for dump in running.folder.glob(f"callgrind.out.{number}-*")]
+    if not profiles:
+        raise Failed("callgrind has not written what it counted")
+    return max(profiles, key=lambda profile: profile.total)
 
 
 def toolchain() -> dict[str, str]:
@@ -145,7 +176,7 @@ def measure(folder: pathlib.Path, functions: bool) -> dict[str, list[float]]:
                 running.process.wait_for(running.port)
                 counted[path.name] = count(path, running, running.process.pid)
                 if functions:
-                    print(callgrind.table(callgrind.Profile(running.folder / "callgrind.out.1"), WINDOW))
+                    print(callgrind.table(worker(running, 1), WINDOW))
             finally:
                 running.process.stop()
     finally:
@@ -188,7 +219,10 @@ def main() -> int:
         BASELINE.write_text(json.dumps({"toolchain": toolchain(), "instructions": medians}, indent=2) + "\n")
     stored = json.loads(BASELINE.read_text())
     if stored["toolchain"] != toolchain():
-        print(f"instructions: the baseline is of {stored['toolchain']}, this is {toolchain()}; store one with --write", file=sys.stderr)
+        print(
+            f"instructions: the baseline is of {stored['toolchain']}, this is {toolchain()}; store one with --write",
+            file=sys.stderr,
+        )
         compare(counted, {})
         return 2
     return 0 if compare(counted, stored["instructions"]) else 1

@@ -1,4 +1,6 @@
 """Processes of a run: started on a core of their own, watched through /proc, and always ended."""
+
+import contextlib
 import os
 import pathlib
 import socket
@@ -25,7 +27,11 @@ class Process:
     """A program and whatever it starts. Its output is appended to a file, which may be cut at any time."""
 
     def __init__(
-        self, words: typing.Sequence[str | pathlib.Path], core: int | None, output: pathlib.Path, environment: dict[str, str] | None = None
+        self,
+        words: typing.Sequence[str | pathlib.Path],
+        core: int | None,
+        output: pathlib.Path,
+        environment: dict[str, str] | None = None,
     ) -> None:
         # A harness that is killed must not leave servers behind.
         pin = [] if core is None else ["taskset", "--cpu-list", str(core)]
@@ -88,10 +94,8 @@ class Process:
         parents = {}
         for entry in pathlib.Path("/proc").iterdir():
             if entry.name.isdigit():
-                try:
+                with contextlib.suppress(OSError):  # it has just ended
                     parents[int(entry.name)] = int(_stat(int(entry.name))[1])
-                except OSError:  # it has just ended
-                    pass
         found = [self.pid]
         for pid in found:
             found += [child for child, parent in parents.items() if parent == pid]

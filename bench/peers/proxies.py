@@ -1,4 +1,5 @@
 """The peers: how each is configured from its template, started and asked for its version."""
+
 import abc
 import dataclasses
 import pathlib
@@ -7,6 +8,7 @@ import string
 import subprocess
 
 import tables
+from certificate import Certificate
 from processes import Failed, Process, free_port
 from rules import Family, Rule
 
@@ -24,15 +26,6 @@ class Template(string.Template):
 
 def fill(name: str, **values: object) -> str:
     return Template((HERE / "templates" / name).read_text()).substitute(values)
-
-
-@dataclasses.dataclass(frozen=True)
-class Certificate:
-    """PEM files; `both` is the certificate followed by its key, as HAProxy wants it."""
-
-    cert: pathlib.Path
-    key: pathlib.Path
-    both: pathlib.Path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +104,9 @@ class Nginx(Peer):
         if site.certificate:
             tls = f"ssl http2; ssl_certificate {site.certificate.cert}; ssl_certificate_key {site.certificate.key}"
         config = site.folder / "nginx.conf"
-        config.write_text(fill("nginx.conf", port=port, tls=tls, folder=site.folder, rules=tables.nginx(site.rules), **site.upstream))
+        config.write_text(
+            fill("nginx.conf", port=port, tls=tls, folder=site.folder, rules=tables.nginx(site.rules), **site.upstream)
+        )
         return [self.binary, "-e", "stderr", "-p", site.folder, "-c", config]
 
 
@@ -144,12 +139,25 @@ class Envoy(Peer):
             tls = (
                 "transport_socket: { name: tls, typed_config: { "
                 '"@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext, '
-                "common_tls_context: { alpn_protocols: [h2, http/1.1], tls_certificates: [ { "
-                f"certificate_chain: {{ filename: {site.certificate.cert} }}, private_key: {{ filename: {site.certificate.key} }} }} ] }} }} }}"
+                "common_tls_context: { alpn_protocols: [h2, http/1.1], tls_certificates: [ "
+                f"{{ certificate_chain: {{ filename: {site.certificate.cert} }}, "
+                f"private_key: {{ filename: {site.certificate.key} }} }} ] }} }} }}"
             )
         config = site.folder / "envoy.yaml"
-        config.write_text(fill("envoy.yaml", port=port, tls=tls, folder=site.folder, rules=tables.envoy(site.rules), **site.upstream))
-        return [self.binary, "-c", config, "--concurrency", "1", "--use-dynamic-base-id", "--disable-hot-restart", "--log-level", "error"]
+        config.write_text(
+            fill("envoy.yaml", port=port, tls=tls, folder=site.folder, rules=tables.envoy(site.rules), **site.upstream)
+        )
+        return [
+            self.binary,
+            "-c",
+            config,
+            "--concurrency",
+            "1",
+            "--use-dynamic-base-id",
+            "--disable-hot-restart",
+            "--log-level",
+            "error",
+        ]
 
 
 class Traefik(Peer):
@@ -187,7 +195,15 @@ class Caddy(Peer):
             policies = ', "tls_connection_policies": [ {} ]'
         config = site.folder / "caddy.json"
         config.write_text(
-            fill("caddy.json", port=port, tls=tls, policies=policies, folder=site.folder, rules=tables.caddy(site.rules), **site.upstream)
+            fill(
+                "caddy.json",
+                port=port,
+                tls=tls,
+                policies=policies,
+                folder=site.folder,
+                rules=tables.caddy(site.rules),
+                **site.upstream,
+            )
         )
         return [self.binary, "run", "--config", config]
 

@@ -1,4 +1,5 @@
 """What a run has measured, and the tables that tell it: medians of all rounds, with the least and the most."""
+
 import collections.abc
 import dataclasses
 import pathlib
@@ -8,7 +9,7 @@ import typing
 
 import chart
 from proxies import PEERS
-from works import IDLE_CONNECTIONS, WORKS, MIB
+from works import IDLE_CONNECTIONS, MIB, WORKS
 
 # A peer that uses less of its core than this is not at its limit.
 SATURATED = 0.9
@@ -74,8 +75,12 @@ class Results:
 
     def rows(self, *kinds: str) -> list[tuple[str, int]]:
         """The works of these kinds that were measured, each with its size of table."""
-        measured = {(sample.work, sample.rules) for sample in self.samples}
-        return [(name, rules) for name in WORKS for rules in sorted({count for work, count in measured if work == name}) if WORKS[name].kind in kinds]
+        measured = sorted({(sample.work, sample.rules) for sample in self.samples})
+        return [(work, rules) for name in WORKS if WORKS[name].kind in kinds for work, rules in measured if work == name]
+
+    def medians(self, value: collections.abc.Callable[[Sample], float], work: str, rules: int, digits: int = 1) -> list[str]:
+        """A cell for each peer."""
+        return [spread([value(sample) for sample in self.of(peer, work, rules)], digits) for peer in self.peers]
 
 
 def spread(values: collections.abc.Sequence[float], digits: int = 1) -> str:
@@ -97,7 +102,7 @@ def page(results: Results) -> str:
     averages = [sample.load_average for sample in results.samples]
     load = f"; load average {min(averages):.1f} to {max(averages):.1f}" if averages else ""
     versions = ", ".join(f"{PEERS[name].title} {version}" for name, version in results.versions.items())
-    rounds = 1 + max((sample.round for sample in [*results.samples, *results.memory]), default=0)
+    rounds = 1 + max([sample.round for sample in results.samples] + [sample.round for sample in results.memory], default=0)
     parts = [f"{results.date}, {results.machine}{load}. {versions}. {rounds} rounds of {results.seconds:g} s. `{results.command}`"]
     parts += [cpu_table(results), ratio_table(results), throughput_table(results), latency_table(results), memory_table(results)]
     if results.failures:
@@ -120,10 +125,11 @@ def titles(results: Results) -> list[str]:
 
 def cpu_table(results: Results) -> str:
     rows = [
-        [f"{label(work, rules)}", *(spread([sample.cpu_microseconds for sample in results.of(peer, work, rules)]) for peer in results.peers)]
+        [label(work, rules), *results.medians(lambda sample: sample.cpu_microseconds, work, rules)]
         for work, rules in results.rows("saturation", "cost")
     ]
-    return "CPU time of the proxy (user and system), microseconds a request, message or connection:\n\n" + markdown(["", *titles(results)], rows) if rows else ""
+    text = "CPU time of the proxy (user and system), microseconds a request, message or connection:"
+    return f"{text}\n\n{markdown(['', *titles(results)], rows)}" if rows else ""
 
 
 def ratio_table(results: Results) -> str:
@@ -134,8 +140,9 @@ def ratio_table(results: Results) -> str:
     ]
     if not rows or not others:
         return ""
-    return f"The same of {PEERS[first].title} as a multiple of each other's, round by round; less than 1 is less CPU time:\n\n" + markdown(
-        ["", *(PEERS[other].title for other in others)], rows
+    return (
+        f"The same of {PEERS[first].title} as a multiple of each other's, round by round; less than 1 is less CPU time:\n\n"
+        + markdown(["", *(PEERS[other].title for other in others)], rows)
     )
 
 
@@ -144,30 +151,39 @@ def throughput_table(results: Results) -> str:
         is_limit = not samples or statistics.median(sample.share for sample in samples) >= SATURATED
         return ("" if is_limit else "over ") + spread([sample.per_second for sample in samples], 0)
 
-    rows = [[label(work, rules), *(cell(results.of(peer, work, rules)) for peer in results.peers)] for work, rules in results.rows("saturation")]
-    text = f"Requests a second at saturation, with one core; `over` where the peer used less than {SATURATED:.0%} of it, so that the load was the limit:"
-    return f"{text}\n\n" + markdown(["", *titles(results)], rows) if rows else ""
+    rows = [
+        [label(work, rules), *(cell(results.of(peer, work, rules)) for peer in results.peers)]
+        for work, rules in results.rows("saturation")
+    ]
+    text = (
+        f"Requests a second at saturation, with one core; `over` where the peer used less than {SATURATED:.0%} of it, "
+        "so that the load or other work was the limit:"
+    )
+    return f"{text}\n\n{markdown(['', *titles(results)], rows)}" if rows else ""
 
 
 def latency_table(results: Results) -> str:
+    percentiles = (("p50", "median"), ("p99", "p99"), ("p999", "p99.9"))
     rows = [
-        [f"{label(work, rules)}, {title}", *(spread([sample.latency[key] for sample in results.of(peer, work, rules)], 2) for peer in results.peers)]
+        [f"{label(work, rules)}, {title}", *results.medians(lambda sample, key=key: sample.latency[key], work, rules, 2)]  # type: ignore[misc]
         for work, rules in results.rows("rate")
-        for key, title in (("p50", "median"), ("p99", "p99"), ("p999", "p99.9"))
+        for key, title in percentiles
     ]
-    if not rows:
-        return ""
-    return f"Latency in milliseconds at {results.rate:,} requests a second, from when each was due:\n\n" + markdown(["", *titles(results)], rows)
+    text = f"Latency in milliseconds at {results.rate:,} requests a second, from when each was due:"
+    return f"{text}\n\n{markdown(['', *titles(results)], rows)}" if rows else ""
 
 
 def memory_table(results: Results) -> str:
     if not results.memory:
         return ""
-    samples = {peer: [sample for sample in results.memory if sample.peer == peer] for peer in results.peers}
+
+    def cells(value: collections.abc.Callable[[MemorySample], float], digits: int = 1) -> list[str]:
+        return [spread([value(sample) for sample in results.memory if sample.peer == peer], digits) for peer in results.peers]
+
     rows = [
-        ["idle, MiB", *(spread([sample.idle / MIB for sample in samples[peer]]) for peer in results.peers)],
-        [f"an idle connection, KiB ({IDLE_CONNECTIONS:,} of them)", *(spread([sample.connection / 1024 for sample in samples[peer]], 2) for peer in results.peers)],
-        ["under load, MiB", *(spread([sample.loaded / MIB for sample in samples[peer]]) for peer in results.peers)],
+        ["idle, MiB", *cells(lambda sample: sample.idle / MIB)],
+        [f"an idle connection, KiB ({IDLE_CONNECTIONS:,} of them)", *cells(lambda sample: sample.connection / 1024, 2)],
+        ["under load, MiB", *cells(lambda sample: sample.loaded / MIB)],
     ]
     return "Resident memory, pages that a peer's processes share counted once:\n\n" + markdown(["", *titles(results)], rows)
 

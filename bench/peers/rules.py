@@ -3,6 +3,7 @@
 It has the shape of the reference contract: a parameter before the literal that decides, claims whose rest is refused,
 prefixes, and a generic workspace rule at the end that would swallow them all. The first rule that matches decides.
 """
+
 import dataclasses
 import itertools
 import typing

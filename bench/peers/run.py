@@ -9,26 +9,24 @@ request, so a busy machine disturbs little; throughput and latencies it does dis
 
 Exit codes: 0 all was measured, 1 some peer failed at some work, 2 nothing could be measured.
 """
+
 import argparse
-import contextlib
 import datetime
 import http.client
 import json
 import os
 import pathlib
 import shutil
-import ssl
-import subprocess
 import sys
-import time
 
 import report
 import works
-from generators import HOST
+from certificate import make_certificate
 from processes import Failed
-from proxies import PEERS, REPOSITORY, TOOLS, Certificate, Peer, Running, Site
+from proxies import PEERS, TOOLS, Peer, Running, Site
 from report import MemorySample, Results, Sample
-from rules import Rule, forwarded_targets, refused_targets, table
+from routing import verify, wait_until_routed
+from rules import table
 from upstream import Upstream
 from works import WORKS, Job, Work
 
@@ -39,77 +37,34 @@ RATE_STEP = 100
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers", nargs="+", choices=list(PEERS), default=DEFAULT_PEERS, metavar="PEER", help=f"of {', '.join(PEERS)}")
     every = [*WORKS, "memory"]
-    parser.add_argument("--work", nargs="+", choices=every, default=every, metavar="WORK", help=f"of {', '.join(every)}")
-    parser.add_argument("--rules", nargs="+", type=int, default=[5, 100, 1000, 10000], metavar="N", help="sizes of the table, at least 5; works but h1 have 5")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4, help="of each measurement")
-    parser.add_argument("--rate", type=int, help="requests a second of the latencies; half of what the first peer can take, if left out")
-    parser.add_argument("--gateway", type=pathlib.Path, default=PEERS["gateway"].binary, help="the binary; built with the profile `dist`, if left out")
-    parser.add_argument("--results", type=pathlib.Path, default=TOOLS / "results.json", help="where all samples are kept")
-    parser.add_argument("--readme", type=pathlib.Path, help="the page whose tables and chart are written anew")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--peers", nargs="+", choices=list(PEERS), default=DEFAULT_PEERS, metavar="PEER", help=f"of {', '.join(PEERS)}")
+    add("--work", nargs="+", choices=every, default=every, metavar="WORK", help=f"of {', '.join(every)}")
+    add(
+        "--rules",
+        nargs="+",
+        type=int,
+        default=[5, 100, 1000, 10000],
+        metavar="N",
+        help="rules of the tables; other works than h1 take the least",
+    )
+    add("--rounds", type=int, default=5)
+    add("--seconds", type=float, default=4, help="of each measurement")
+    add("--rate", type=int, help="requests a second of the latencies; half of what the first peer takes, if left out")
+    add(
+        "--gateway",
+        type=pathlib.Path,
+        default=PEERS["gateway"].binary,
+        help="the binary; the one of the profile `dist`, if left out",
+    )
+    add("--results", type=pathlib.Path, default=TOOLS / "results.json", help="where all samples are kept")
+    add("--readme", type=pathlib.Path, help="the page whose tables and chart are written anew")
     options = parser.parse_args()
     if min(options.rules) < SMALLEST_TABLE or options.rounds < 1 or options.seconds < 1:
         parser.error(f"a table has at least {SMALLEST_TABLE} rules; there is at least one round, of at least one second")
     return options
-
-
-def make_certificate(folder: pathlib.Path) -> Certificate:
-    folder.mkdir()
-    cert, key, both = folder / "cert.pem", folder / "key.pem", folder / "both.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
-    words += ["-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST},IP:127.0.0.1", "-out", str(cert), "-keyout", str(key)]
-    subprocess.run(words, check=True, capture_output=True)
-    both.write_text(cert.read_text() + key.read_text())
-    return Certificate(cert, key, both)
-
-
-def ask(running: Running, targets: list[str]) -> list[tuple[int, str | None]]:
-    """The status of each, and the family that the upstream's answer names."""
-    secured = ssl._create_unverified_context() if running.tls else None
-    answers = []
-    with contextlib.closing(
-        http.client.HTTPSConnection("127.0.0.1", running.port, timeout=30, context=secured)
-        if secured
-        else http.client.HTTPConnection("127.0.0.1", running.port, timeout=30)
-    ) as connection:
-        for target in targets:
-            connection.request("GET", target, headers={"Host": HOST})
-            answer = connection.getresponse()
-            answer.read()
-            answers.append((answer.status, answer.headers.get("X-Family")))
-    return answers
-
-
-def wait_until_routed(running: Running, rules: list[Rule], seconds: float = 120) -> None:
-    """Some peers listen before they have read their routes."""
-    target, _ = forwarded_targets(rules)[-1]
-    end = time.monotonic() + seconds
-
-    def is_routed() -> bool:
-        try:
-            return ask(running, [target])[0][0] == 200
-        except (OSError, http.client.HTTPException):
-            return False
-
-    while not is_routed():
-        if time.monotonic() > end:
-            raise Failed(f"does not forward {target} after {seconds:.0f} s; its output is in {running.process.output}")
-        time.sleep(0.1)
-
-
-def verify(running: Running, rules: list[Rule]) -> None:
-    """That the peer decides as the table does; a peer that routes otherwise does other work."""
-    forwarded = forwarded_targets(rules)
-    for (target, family), got in zip(forwarded, ask(running, [target for target, _ in forwarded])):
-        if got != (200, family):
-            raise Failed(f"{target} is for {family}, but was answered {got}")
-    refused = refused_targets(30)
-    for target, got in zip(refused, ask(running, refused)):
-        if got not in {(404, None), (503, None)}:
-            raise Failed(f"{target} is refused, but was answered {got}")
 
 
 class Bench:
@@ -120,7 +75,8 @@ class Bench:
         self.folder = folder
         self.peers = [PEERS[name] for name in options.peers]
         cores = sorted(os.sched_getaffinity(0))
-        self.peer_core, load_core = (cores[0], cores[1]) if len(cores) > 1 else (None, None)
+        self.peer_core: int | None = cores[0] if len(cores) > 1 else None
+        load_core = cores[1] if len(cores) > 1 else None
         self.results = Results(
             date=datetime.date.today().isoformat(),
             command=f"bench/peers/run.py {' '.join(sys.argv[1:])}".strip(),
@@ -161,9 +117,7 @@ class Bench:
         """Each work with the sizes of table that it is measured with."""
         chosen = [work for work in WORKS.values() if work.name in self.options.work]
         return [
-            (work, count)
-            for work in chosen
-            for count in (sorted(self.options.rules) if work.tables else [min(self.options.rules)])
+            (work, count) for work in chosen for count in (sorted(self.options.rules) if work.tables else [min(self.options.rules)])
         ]
 
     def fail(self, peer: Peer, work: str, count: int, why: Exception) -> None:
@@ -212,9 +166,18 @@ class Bench:
                 except (Failed, OSError) as why:
                     self.fail(peer, work.name, count, why)
                     continue
-                load = cost.load
                 self.results.samples.append(
-                    Sample(peer.name, work.name, count, number, cost.cpu_microseconds, load.count / load.seconds, cost.share, load.latency, os.getloadavg()[0])
+                    Sample(
+                        peer=peer.name,
+                        work=work.name,
+                        rules=count,
+                        round=number,
+                        cpu_microseconds=cost.cpu_microseconds,
+                        per_second=cost.load.count / cost.load.seconds,
+                        share=cost.share,
+                        latency=cost.load.latency,
+                        load_average=os.getloadavg()[0],
+                    )
                 )
         if "memory" in self.options.work:
             for peer in turn:

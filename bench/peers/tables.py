@@ -3,6 +3,7 @@
 Every peer can say the whole table, but for Traefik: it has no rule that answers 404, so what the table refuses leads
 to a service without servers there, which answers 503.
 """
+
 import collections.abc
 import json
 
@@ -84,4 +85,6 @@ def traefik(rules: Rules) -> str:
 
 def caddy(rules: Rules) -> str:
     """Mappings of one `map` handler, tried in their order."""
-    return json.dumps([{"input_regexp": f"^{rule.expression()}$", "outputs": [rule.family or "refused"]} for rule in rules], indent=1)
+    return json.dumps(
+        [{"input_regexp": f"^{rule.expression()}$", "outputs": [rule.family or "refused"]} for rule in rules], indent=1
+    )

@@ -1,4 +1,5 @@
 """The one upstream of all peers: an nginx with a port for each family, and a WebSocket echo behind it."""
+
 import pathlib
 import sys
 

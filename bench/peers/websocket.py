@@ -1,11 +1,13 @@
 """Messages over WebSockets: each connection sends its next one when its last has come back."""
+
 import base64
 import os
 import selectors
 import socket
 import time
 
-from generators import CONNECTIONS, HOST, Load
+from certificate import HOST
+from generators import CONNECTIONS, Load
 from processes import Failed
 
 TARGET = "/api/v1/workspaces/w-1/daemon/ws"
@@ -21,14 +23,13 @@ def exchange(port: int, seconds: float, connections: int = CONNECTIONS) -> Load:
     # Bytes of the current echo that have come.
     come = dict.fromkeys(clients, 0)
     for client in clients:
-        selector.register(client, selectors.EVENT_READ)
+        selector.register(client, selectors.EVENT_READ, client)
         client.sendall(MESSAGE)
     count, start = 0, time.monotonic()
     end = start + seconds
     while time.monotonic() < end:
         for key, _ in selector.select(1):
-            client = key.fileobj
-            assert isinstance(client, socket.socket)
+            client = key.data
             part = client.recv(len(ECHO))
             if not part:
                 raise Failed(f"a WebSocket was closed after {count} messages")

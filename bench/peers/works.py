@@ -1,4 +1,5 @@
 """The works: what is sent through a peer, over what, and what one of it is called."""
+
 import collections.abc
 import dataclasses
 import pathlib
@@ -58,9 +59,16 @@ WORKS: dict[str, Work] = {
     work.name: work
     for work in (
         Work("h1", "HTTP/1.1", lambda job: generators.wrk(job.port, False, job.targets["forwarded"], job.seconds), tables=True),
-        Work("tls-h1", "TLS, HTTP/1.1", lambda job: generators.wrk(job.port, True, job.targets["forwarded"], job.seconds), tls=True),
+        Work(
+            "tls-h1", "TLS, HTTP/1.1", lambda job: generators.wrk(job.port, True, job.targets["forwarded"], job.seconds), tls=True
+        ),
         Work("tls-h2", "TLS, HTTP/2", lambda job: generators.h2load(job.port, job.targets["forwarded"], job.seconds), tls=True),
-        Work("refused", "refused path", lambda job: generators.wrk(job.port, False, job.targets["refused"], job.seconds), refused=True),
+        Work(
+            "refused",
+            "refused path",
+            lambda job: generators.wrk(job.port, False, job.targets["refused"], job.seconds),
+            refused=True,
+        ),
         Work("answer-64k", "answer of 64 KiB", lambda job: generators.wrk(job.port, False, job.targets["large"], job.seconds)),
         Work(
             "upload-1m",
