@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use super::{HeadFault, is_token_byte};
+use super::{HeadFault, is_field_value, is_token};
 
 /// A host name has at most 255 bytes, a port at most five digits.
 const LONGEST_HOST: usize = 262;
@@ -31,10 +31,7 @@ impl Fields {
             bytes.get(..colon).unwrap_or_default(),
             bytes.get(colon + 1..).unwrap_or_default(),
         );
-        if name.is_empty() || !name.iter().copied().all(is_token_byte) {
-            return Err(HeadFault::Syntax);
-        }
-        if value.iter().any(|&byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
+        if !is_token(name) || !is_field_value(value) {
             return Err(HeadFault::Syntax);
         }
         match name.len() {

@@ -13,7 +13,7 @@ use pingora::http::RequestHeader;
 
 use super::client::{Link, StreamClient};
 use crate::listen::head::fields::{is_authority, parse_length};
-use crate::listen::head::{BodyLength, HeadFault, HeadLimits, is_target_byte, is_token_byte};
+use crate::listen::head::{BodyLength, HeadFault, HeadLimits, is_target, is_token};
 
 /// What each field costs beside its bytes (RFC 9113 section 6.5.2).
 const FIELD_OVERHEAD: usize = 32;
@@ -49,7 +49,7 @@ pub(super) fn judge(mut parts: Parts, ends: bool, link: &Link, limits: &HeadLimi
 }
 
 fn judge_target(parts: &Parts, limits: &HeadLimits) -> Result<Bytes, HeadFault> {
-    if !parts.method.as_str().bytes().all(is_token_byte) {
+    if !is_token(parts.method.as_str().as_bytes()) {
         return Err(HeadFault::Syntax);
     }
     if parts.method == Method::CONNECT || parts.method == Method::TRACE {
@@ -63,8 +63,7 @@ fn judge_target(parts: &Parts, limits: &HeadLimits) -> Result<Bytes, HeadFault> 
     if !is_of_the_server && !target.starts_with('/') {
         return Err(HeadFault::Target);
     }
-    let path = target.split('?').next().unwrap_or_default();
-    if path.contains('`') || !target.bytes().all(is_target_byte) {
+    if !is_target(target.as_bytes()) {
         return Err(HeadFault::Target);
     }
     Ok(Bytes::copy_from_slice(target.as_bytes()))
@@ -90,7 +89,7 @@ fn judge_fields(headers: &HeaderMap) -> Result<(), HeadFault> {
     let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     for (name, value) in headers {
         let value = value.as_bytes();
-        if is_blank(value.first()) || is_blank(value.last()) || !name.as_str().bytes().all(is_token_byte) {
+        if is_blank(value.first()) || is_blank(value.last()) || !is_token(name.as_str().as_bytes()) {
             return Err(HeadFault::Syntax);
         }
     }
