@@ -3,13 +3,19 @@
 //! 1. A checked [`Deployment`], contract and configuration, becomes one [`Generation`].
 //! 2. Both listeners are bound, so that the addresses are real before anything is announced.
 //! 3. Names are resolved and upstreams probed in the background.
-//! 4. The listeners are served until [`Server::stop`].
+//! 4. The listeners are served from [`Server::open`] to [`Server::stop`], which is [`drain`]. In between, a new binary may
+//!    take them over: [`handover`].
 
 mod control;
 mod descriptors;
+pub mod drain;
+pub mod handover;
+pub mod inherited;
+mod service_manager;
+mod signals;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +24,11 @@ use arc_swap::ArcSwap;
 use pingora::apps::HttpServerApp;
 use pingora::proxy::http_proxy;
 use pingora::server::configuration::ServerConf;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::config::{Config, Deployment, Loaded, Size};
 use crate::listen::tls::Reload;
-use crate::listen::{self, HeadLimits, Http2Limits, Listener, PlainDoor, Tls};
+use crate::listen::{self, HeadLimits, Http2Limits, Listener, Phase, PhaseControl, PlainDoor, Tls};
 use crate::proxy::door::PublicDoor;
 use crate::proxy::{Generation, Proxy};
 use crate::readiness::{Board, Probes};
@@ -32,6 +36,12 @@ use crate::telemetry::metrics::{FamilyGauges, Metrics};
 use crate::upstream::{self, Upstreams};
 use control::Control;
 use descriptors::Room;
+pub use drain::Plan;
+use handover::{Sockets, UpgradeError};
+use inherited::Inherited;
+use service_manager::ServiceManager;
+use signals::Order;
+pub use signals::Signals;
 
 /// Unused connections to upstreams that are kept, over all families and endpoints. Pingora's pool is one list for all,
 /// so it is made larger than any family needs: the families' own time limits empty it.
@@ -39,9 +49,6 @@ const KEPT_CONNECTIONS: usize = 16 * 1024;
 
 /// Attempts that Pingora allows one request; the proxy's own rules allow fewer.
 const MOST_ATTEMPTS: usize = 8;
-
-/// How long requests in flight may take after the gateway was told to stop.
-pub const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
@@ -106,8 +113,11 @@ pub struct Server {
     public: SocketAddr,
     admin: SocketAddr,
     state: State,
-    stop_public: watch::Sender<bool>,
-    stop_admin: watch::Sender<bool>,
+    public_phase: PhaseControl,
+    admin_phase: PhaseControl,
+    /// For a process that takes over.
+    sockets: Option<Sockets>,
+    service_manager: ServiceManager,
     serving: JoinSet<()>,
     admin_serving: Option<JoinHandle<()>>,
     _probes: Probes,
@@ -126,6 +136,24 @@ impl Server {
     where
         A: HttpServerApp + Send + Sync + 'static,
     {
+        let mut server = Self::prepare(deployment, admin, Inherited::default()).await?;
+        server.open();
+        Ok(server)
+    }
+
+    /// The same without accepting anybody before [`Self::open`]; clients that connect wait. Sockets that were
+    /// inherited are used where their addresses are those that are configured.
+    ///
+    /// # Errors
+    /// As for [`Self::start`].
+    pub async fn prepare<A>(
+        deployment: Deployment,
+        admin: impl FnOnce(State) -> A,
+        mut inherited: Inherited,
+    ) -> Result<Self, StartError>
+    where
+        A: HttpServerApp + Send + Sync + 'static,
+    {
         let Deployment {
             loaded,
             contract,
@@ -139,9 +167,16 @@ impl Server {
         let upstreams = Arc::new(Upstreams::new(&contract, config));
         let board = Arc::new(Board::new(upstreams.clone()));
         let tls = listener_tls(&loaded, &metrics)?;
-        let public_listener = bind(config.listen.public).await?.with_tls(tls.clone());
+        let public_socket = inherited.take(inherited::PUBLIC, config.listen.public);
+        let admin_socket = inherited.take(inherited::ADMIN, config.listen.admin);
+        if !inherited.is_empty() {
+            tracing::warn!(addresses = %inherited, "passed sockets have addresses that are not configured, and close");
+        }
+        drop(inherited);
+        let public_listener = bind(config.listen.public, public_socket).await?.with_tls(tls.clone());
         let control = Control::start().map_err(|error| setup("the control thread", &error))?;
-        let admin_listener = bind_on(&control, config.listen.admin).await?;
+        let admin_listener = bind_on(&control, config.listen.admin, admin_socket).await?;
+        let sockets = Sockets::of(&public_listener, &admin_listener).map_err(|error| setup("the sockets", &error))?;
         let probes = {
             let _on_its_thread = control.enter();
             Probes::start(&upstreams).map_err(|error| setup("the probes", &error))?
@@ -166,20 +201,22 @@ impl Server {
             following.spawn(follow_certificates(tls, table.reload_interval.get(), metrics.clone()));
         }
 
-        let (stop_public, public_stopped) = watch::channel(false);
-        let (stop_admin, admin_stopped) = watch::channel(false);
+        let (public_phase, public_phases) = PhaseControl::new(Phase::Bound);
+        let (admin_phase, admin_phases) = PhaseControl::new(Phase::Bound);
         let (public, admin) = (public_listener.local_addr(), admin_listener.local_addr());
         let mut serving = JoinSet::new();
-        serving.spawn(public_listener.serve(proxy, door, public_limits(config), public_stopped));
+        serving.spawn(public_listener.serve(proxy, door, public_limits(config), public_phases));
         let admin_limits = listen::Limits::default();
         let admin_serving =
-            control.spawn(admin_listener.serve(admin_app, Arc::new(PlainDoor), admin_limits, admin_stopped));
+            control.spawn(admin_listener.serve(admin_app, Arc::new(PlainDoor), admin_limits, admin_phases));
         Ok(Self {
             public,
             admin,
             state,
-            stop_public,
-            stop_admin,
+            public_phase,
+            admin_phase,
+            sockets: Some(sockets),
+            service_manager: ServiceManager::of_this_process(),
             serving,
             admin_serving,
             _probes: probes,
@@ -203,70 +240,71 @@ impl Server {
         &self.state
     }
 
-    /// Accepts no more, lets requests in flight end for at most `limit`, and answers whether all of them did. The
-    /// admin listener tells `draining` until then.
-    pub async fn stop(mut self, limit: Duration) -> bool {
-        self.state.board.drain();
-        self.stop_public.send_replace(true);
-        let ended = async { while self.serving.join_next().await.is_some() {} };
-        let in_time = tokio::time::timeout(limit, ended).await.is_ok();
-        self.stop_admin.send_replace(true);
-        // A scrape that is under way may end; nobody waits for an idle one.
-        if let Some(serving) = self.admin_serving.take() {
-            let _admin_in_time = tokio::time::timeout(Duration::from_millis(500), serving).await;
-        }
-        in_time
+    /// Accepts clients from now on, and tells the service manager.
+    pub fn open(&mut self) {
+        self.admin_phase.advance(Phase::Serving);
+        self.public_phase.advance(Phase::Serving);
+        let status = format!("serving contract {}", self.state.generation.load().digest());
+        self.service_manager.serving(&status);
     }
 
-    /// Runs until one of the signals, then stops; a second one ends the wait at once. Answers whether all requests in
-    /// flight were answered.
+    /// Runs until a signal says to stop, or until a new binary has taken over; a second signal ends the wait for what is
+    /// in flight. Answers whether all of it has ended by itself.
     pub async fn run_until(self, mut signals: Signals) -> bool {
-        let name = signals.next().await;
-        tracing::info!(
-            signal = name,
-            "stopping: requests in flight are answered, no more are accepted"
-        );
-        let clean = tokio::select! {
-            clean = self.stop(STOP_LIMIT) => clean,
-            _ = signals.next() => false,
+        let plan = loop {
+            let order = match signals.next().await {
+                Order::Upgrade => tokio::select! {
+                    upgraded = self.upgrade() => match upgraded {
+                        Ok(pid) => {
+                            tracing::info!(pid, "upgraded: the new process serves, and this one ends");
+                            break Plan { is_replaced: true, ..self.plan() };
+                        }
+                        Err(cause) => {
+                            tracing::error!(%cause, "not upgraded: this process serves on");
+                            self.state.metrics.count_upgrade_failure();
+                            self.service_manager.status("serving; the last upgrade has failed, see the log");
+                            continue;
+                        }
+                    },
+                    order = signals.next_to_stop() => order,
+                },
+                order => order,
+            };
+            match order {
+                Order::Drain(signal) => {
+                    tracing::info!(signal, "stopping");
+                    break self.plan();
+                }
+                Order::Stop(signal) => {
+                    tracing::info!(signal, "stopping");
+                    break Plan::at_once(self.plan().timeout);
+                }
+                Order::Upgrade => {}
+            }
         };
+        let second = async { while signals.next_to_stop().await == Order::Upgrade {} };
+        let clean = self.stop_unless(plan, second).await;
         if clean {
             tracing::info!("stopped");
         } else {
-            tracing::warn!("stopped with requests in flight");
+            tracing::warn!("stopped, with requests broken off");
         }
         clean
     }
-}
 
-/// The signals that end the gateway: SIGTERM, SIGINT and SIGQUIT.
-#[derive(Debug)]
-pub struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    quit: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    /// Receives them from now on. To be called before the gateway is announced: whoever reads the announcement may send
-    /// one at once, and until then it would end the process.
-    ///
-    /// # Errors
-    /// The operating system's, when signals cannot be received.
-    pub fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            quit: signal(SignalKind::quit())?,
-        })
+    fn plan(&self) -> Plan {
+        let generation = self.state.generation.load();
+        Plan {
+            delay: generation.drain.delay.get(),
+            timeout: generation.drain.timeout.get(),
+            is_replaced: false,
+        }
     }
 
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.quit.recv() => "SIGQUIT",
-        }
+    async fn upgrade(&self) -> Result<u32, UpgradeError> {
+        let limit = self.state.generation.load().upgrade.ready_timeout.get();
+        let sockets = self.sockets.as_ref().ok_or(UpgradeError::FirstProcess)?;
+        handover::start(sockets, &self.state.board, limit).await
     }
 }
 
@@ -285,10 +323,12 @@ pub fn runtime(threads: Option<NonZeroUsize>) -> io::Result<tokio::runtime::Runt
     builder.thread_name("gateway").enable_all().build()
 }
 
-async fn bind(address: SocketAddr) -> Result<Listener, StartError> {
-    Listener::bind(address)
-        .await
-        .map_err(|cause| StartError::Bind { address, cause })
+async fn bind(address: SocketAddr, inherited: Option<TcpListener>) -> Result<Listener, StartError> {
+    let bound = match inherited {
+        Some(socket) => Listener::inherit(socket),
+        None => Listener::bind(address).await,
+    };
+    bound.map_err(|cause| StartError::Bind { address, cause })
 }
 
 /// TLS for the public listener. The files were found sound by the check, a moment ago.
@@ -335,11 +375,14 @@ async fn follow_certificates(tls: Arc<Tls>, interval: Duration, metrics: Arc<Met
 }
 
 /// Binds on the control thread, whose sockets must wake that thread and no other.
-async fn bind_on(control: &Control, address: SocketAddr) -> Result<Listener, StartError> {
-    match control.spawn(bind(address)) {
-        Some(binding) => binding.await.map_err(|error| setup("the admin listener", &error))?,
-        None => bind(address).await,
-    }
+async fn bind_on(
+    control: &Control,
+    address: SocketAddr,
+    inherited: Option<TcpListener>,
+) -> Result<Listener, StartError> {
+    let binding = control.spawn(bind(address, inherited));
+    let binding = binding.ok_or_else(|| setup("the admin listener", &"its thread is gone"))?;
+    binding.await.map_err(|error| setup("the admin listener", &error))?
 }
 
 fn setup(what: &'static str, error: &dyn std::fmt::Display) -> StartError {

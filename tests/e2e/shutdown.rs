@@ -1,55 +1,238 @@
-//! A signal ends the gateway: work in flight is answered, the exit is clean and comes in bounded time.
+//! A signal ends the gateway: traffic goes elsewhere first, work in flight is answered, and the exit comes in bounded time.
 
-use std::io::Write as _;
-use std::net::TcpStream;
-use std::sync::{Mutex, mpsc};
-use std::time::Duration;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::harness::client::{Client, request_bytes};
+use crate::harness::client::{Client, Response, request_bytes};
 use crate::harness::deployment::Deployment;
+use crate::harness::http2::{Http2Client, collect, get};
+use crate::harness::process::Gateway;
 use crate::harness::recorder::{Answer, Then};
-use crate::harness::{CENTRAL, PATIENCE, WORKSPACE};
+use crate::harness::{CENTRAL, EXTENSION, PATIENCE, WORKSPACE};
+
+const UPGRADE: [(&str, &str); 4] = [
+    ("Connection", "Upgrade"),
+    ("Upgrade", "websocket"),
+    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ("Sec-WebSocket-Version", "13"),
+];
+const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+/// A frame that says `hello`.
+const HELLO: &[u8] = b"\x81\x05hello";
+/// Closes a WebSocket with 1001, "going away".
+const GOING_AWAY: &[u8] = b"\x88\x02\x03\xe9";
+
+/// Something that upstreams wait for.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    pub fn open(&self) {
+        *self.0.0.lock().expect("a gate") = true;
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let shut = self.0.0.lock().expect("a gate");
+        let (_open, outcome) = self
+            .0
+            .1
+            .wait_timeout_while(shut, PATIENCE, |open| !*open)
+            .expect("a gate");
+        assert!(!outcome.timed_out(), "the gate stays shut");
+    }
+}
+
+/// Begins an answer and ends it when the gate opens.
+pub fn half_answer(gate: &Gate) -> Answer {
+    let gate = gate.clone();
+    Answer::script(move |_, stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")?;
+        gate.wait();
+        stream.write_all(b"-last")?;
+        Ok(Then::KeepOpen)
+    })
+}
+
+/// A WebSocket that echoes, or a stream of events with one event for now; what the request asks for.
+fn endless_answer() -> Answer {
+    Answer::script(|request, stream| {
+        if request.values("upgrade").is_empty() {
+            stream.write_all(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
+            )?;
+            stream.write_all(b"9\r\ndata: 1\n\n\r\n")?;
+        } else {
+            stream.write_all(SWITCHED)?;
+        }
+        let mut part = [0; 4096];
+        loop {
+            let read = stream.read(&mut part)?;
+            if read == 0 {
+                return Ok(Then::Close);
+            }
+            stream.write_all(&part[..read])?;
+        }
+    })
+}
+
+fn refuses(address: SocketAddr) -> bool {
+    TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_err()
+}
+
+#[track_caller]
+fn wait_until_refused(address: SocketAddr) {
+    let deadline = Instant::now() + PATIENCE;
+    while !refuses(address) {
+        assert!(Instant::now() < deadline, "the listener stays open");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+#[track_caller]
+fn assert_draining(response: &Response) {
+    assert_eq!(response.status, 503);
+    assert_eq!(response.json()["reason"], "draining");
+}
+
+/// A request of `WORKSPACE` whose answer never begins.
+fn unanswered(deployment: &Deployment, gateway: &Gateway) -> Client {
+    deployment.upstream("workspace").answer(Answer::Silence);
+    let mut client = gateway.client();
+    client.send(request_bytes("GET", WORKSPACE, &[], b""));
+    deployment.upstream("workspace").wait_for_requests(1);
+    client
+}
 
 #[test]
-fn an_idle_gateway_ends_at_once() {
-    for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let deployment = Deployment::new();
+fn traffic_goes_elsewhere_before_anybody_is_turned_away() {
+    let deployment = Deployment::new()
+        .with_tables("[listen]\npublic = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nh2c = true")
+        .with_tables("[drain]\ndelay = \"1500ms\"\ntimeout = \"6s\"");
+    let gateway = deployment.start();
+    let (public, admin) = (gateway.public(), gateway.admin());
+    let gate = Gate::default();
+    deployment.upstream("workspace").answer(half_answer(&gate));
+    deployment.upstream("extension").answer(endless_answer());
+
+    let mut idle = gateway.client();
+    assert_eq!(idle.request("GET", CENTRAL, &[]).status, 200);
+    let mut in_flight = gateway.client();
+    in_flight.send(request_bytes("GET", WORKSPACE, &[], b""));
+    let mut multiplexed = Http2Client::cleartext(public);
+    assert_eq!(multiplexed.get(CENTRAL).status, 200);
+    let (open_stream, _) = multiplexed.send(get(WORKSPACE), true);
+    deployment.upstream("workspace").wait_for_requests(2);
+    let mut websocket = gateway.client();
+    websocket.send(request_bytes("GET", EXTENSION, &UPGRADE, b""));
+    assert_eq!(websocket.response().status, 101);
+    let mut events = gateway.client();
+    events.send(request_bytes("GET", EXTENSION, &[("Accept", "text/event-stream")], b""));
+    let head_and_event = events.until(b"data: 1\n\n\r\n");
+    assert!(head_and_event.starts_with(b"HTTP/1.1 200 "));
+
+    gateway.signal(Signal::SIGTERM);
+    gateway.wait_for_output("the drain", |lines| {
+        lines.iter().any(|line| line.contains("draining:")).then_some(())
+    });
+    let mut served = 0;
+    // Connections that were refused are the end of the window; whoever got one is served.
+    while let Ok(stream) = TcpStream::connect_timeout(&public, Duration::from_secs(1)) {
+        let mut client = Client::of(stream);
+        let response = client.request("GET", CENTRAL, &[]);
+        assert_eq!(response.status, 200);
+        assert_eq!(response.value("connection").to_ascii_lowercase(), "close");
+        served += 1;
+        assert_draining(&gateway.admin_get("/readyz"));
+        if let Ok(stream) = TcpStream::connect_timeout(&public, Duration::from_secs(1)) {
+            assert_draining(&Client::of(stream).request("GET", "/readyz", &[]));
+        }
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    assert!(served >= 3, "only {served} requests in the window");
+
+    // The window is over: only the admin listener answers.
+    assert_draining(&gateway.admin_get("/readyz"));
+    assert_eq!(gateway.admin_get("/livez").status, 200);
+    assert!(
+        idle.until_closed().is_empty(),
+        "an idle connection is closed without a word"
+    );
+    websocket.send(HELLO);
+    assert_eq!(websocket.exactly(HELLO.len()), HELLO, "a tunnel goes on");
+    gate.open();
+    assert_eq!(in_flight.response().text(), "first-last");
+    in_flight.until_closed();
+    let answer = multiplexed.run(collect(open_stream)).expect("the open stream ends");
+    assert_eq!(answer.body, b"first-last");
+    multiplexed.until_closed().expect("the connection ends in order");
+
+    // Then what has no end is ended.
+    assert_eq!(websocket.until_closed(), GOING_AWAY);
+    assert!(events.until_closed().is_empty());
+    let ended = gateway.wait_for_exit(PATIENCE);
+    assert_eq!(ended.status.code(), Some(1), "work was broken off: {ended:?}");
+    assert!(refuses(admin));
+}
+
+#[test]
+fn a_client_of_http2_is_told_to_leave_and_loses_no_request() {
+    let deployment = Deployment::new()
+        .with_tables("[listen]\npublic = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nh2c = true")
+        .with_tables("[drain]\ndelay = \"2s\"");
+    let gateway = deployment.start();
+    let mut used = Http2Client::cleartext(gateway.public());
+    assert_eq!(used.get(CENTRAL).status, 200);
+    let mut unused = Http2Client::cleartext(gateway.public());
+    gateway.signal(Signal::SIGTERM);
+    gateway.wait_for_output("the drain", |lines| {
+        lines.iter().any(|line| line.contains("draining:")).then_some(())
+    });
+    used.until_closed().expect("GOAWAY without an error");
+    // A connection that has not been used is good for one request, and so is a new one.
+    assert_eq!(unused.get(CENTRAL).status, 200);
+    unused.until_closed().expect("GOAWAY without an error");
+    let mut fresh = Http2Client::cleartext(gateway.public());
+    assert_eq!(fresh.get(CENTRAL).status, 200);
+    fresh.until_closed().expect("GOAWAY without an error");
+    let ended = gateway.wait_for_exit(PATIENCE);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+}
+
+#[test]
+fn an_idle_gateway_ends_after_its_delay_and_at_a_terminal_at_once() {
+    let deployment = Deployment::new();
+    for signal in [Signal::SIGTERM, Signal::SIGQUIT] {
         let gateway = deployment.start();
         assert_eq!(gateway.get(CENTRAL).status, 200);
         gateway.signal(signal);
-        let ended = gateway.wait_for_exit(Duration::from_secs(5));
+        let ended = gateway.wait_for_exit(PATIENCE);
         assert_eq!(ended.status.code(), Some(0), "{signal}: {ended:?}");
     }
+    let deployment = Deployment::new().with_tables("[drain]\ndelay = \"1h\"\ntimeout = \"2h\"");
+    let gateway = deployment.start();
+    gateway.signal(Signal::SIGINT);
+    let ended = gateway.wait_for_exit(PATIENCE);
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
 }
 
 #[test]
 fn an_answer_in_flight_is_completed() {
     let deployment = Deployment::new();
     let gateway = deployment.start();
-    let (release, released) = mpsc::channel::<()>();
-    let released = Mutex::new(released);
-    deployment
-        .upstream("workspace")
-        .answer(Answer::script(move |_, stream| {
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")?;
-            let _ = released.lock().expect("the receiver").recv();
-            stream.write_all(b"-last")?;
-            Ok(Then::KeepOpen)
-        }));
+    let gate = Gate::default();
+    deployment.upstream("workspace").answer(half_answer(&gate));
     let mut client = gateway.client();
     client.send(request_bytes("GET", WORKSPACE, &[], b""));
     deployment.upstream("workspace").wait_for_requests(1);
-    let public = gateway.public();
     gateway.signal(Signal::SIGTERM);
-    // The listener has closed once a connection is refused: then the signal was taken.
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while TcpStream::connect_timeout(&public, Duration::from_secs(1)).is_ok() {
-        assert!(std::time::Instant::now() < deadline, "the listener stays open");
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    release.send(()).expect("the upstream waits");
+    wait_until_refused(gateway.public());
+    gate.open();
     assert_eq!(client.response().text(), "first-last");
     client.until_closed();
     let ended = gateway.wait_for_exit(PATIENCE);
@@ -66,7 +249,7 @@ fn an_idle_connection_does_not_hold_the_exit() {
     let mut admin = Client::connect(gateway.admin());
     assert_eq!(admin.request("GET", "/livez", &[]).status, 200);
     gateway.signal(Signal::SIGTERM);
-    let ended = gateway.wait_for_exit(Duration::from_secs(8));
+    let ended = gateway.wait_for_exit(PATIENCE);
     assert_eq!(ended.status.code(), Some(0), "{ended:?}");
     for client in [&mut used, &mut fresh, &mut admin] {
         assert!(client.until_closed().is_empty());
@@ -74,32 +257,39 @@ fn an_idle_connection_does_not_hold_the_exit() {
 }
 
 #[test]
-fn work_that_never_ends_does_not_hold_the_exit_for_ever() {
-    let deployment = Deployment::new();
-    deployment.upstream("workspace").answer(Answer::Silence);
+fn work_that_never_ends_is_answered_that_it_will_not() {
+    let deployment = Deployment::new()
+        .with_tables("[listen]\npublic = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nh2c = true")
+        .with_tables("[drain]\ndelay = \"50ms\"\ntimeout = \"500ms\"");
     let gateway = deployment.start();
-    let mut client = gateway.client();
-    client.send(request_bytes("GET", WORKSPACE, &[], b""));
-    deployment.upstream("workspace").wait_for_requests(1);
+    let mut client = unanswered(&deployment, &gateway);
+    let mut multiplexed = Http2Client::cleartext(gateway.public());
+    let (stream, _) = multiplexed.send(get(WORKSPACE), true);
+    deployment.upstream("workspace").wait_for_requests(2);
     gateway.signal(Signal::SIGTERM);
-    gateway.wait_for_exit(Duration::from_secs(15));
+    let response = client.response();
+    let id = response.assert_refusal(503, "unavailable");
+    client.until_closed();
+    let answer = multiplexed.run(collect(stream)).expect("an answer");
+    answer.assert_refusal(503, "unavailable");
+    assert_eq!(gateway.access_record(&id)["refusal"], "unavailable");
+    let ended = gateway.wait_for_exit(PATIENCE);
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
 }
 
 #[test]
 fn a_second_signal_ends_at_once() {
-    let deployment = Deployment::new();
-    deployment.upstream("workspace").answer(Answer::Silence);
-    let gateway = deployment.start();
-    let mut client = gateway.client();
-    client.send(request_bytes("GET", WORKSPACE, &[], b""));
-    deployment.upstream("workspace").wait_for_requests(1);
-    let public = gateway.public();
-    gateway.signal(Signal::SIGTERM);
-    let deadline = std::time::Instant::now() + PATIENCE;
-    while TcpStream::connect_timeout(&public, Duration::from_secs(1)).is_ok() {
-        assert!(std::time::Instant::now() < deadline, "the listener stays open");
-        std::thread::park_timeout(Duration::from_millis(5));
+    for first in [Signal::SIGTERM, Signal::SIGINT] {
+        let deployment = Deployment::new().with_tables("[drain]\ndelay = \"1h\"\ntimeout = \"2h\"");
+        let gateway = deployment.start();
+        let mut client = unanswered(&deployment, &gateway);
+        gateway.signal(first);
+        gateway.wait_for_output("the first", |lines| {
+            lines.iter().any(|line| line.contains("stopping")).then_some(())
+        });
+        gateway.signal(Signal::SIGTERM);
+        client.response().assert_refusal(503, "unavailable");
+        let ended = gateway.wait_for_exit(PATIENCE);
+        assert_eq!(ended.status.code(), Some(1), "{ended:?}");
     }
-    gateway.signal(Signal::SIGTERM);
-    gateway.wait_for_exit(Duration::from_secs(3));
 }

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 
 use super::*;
 use crate::config::load_source;
-use crate::listen::{Limits, Listener, PlainDoor};
+use crate::listen::{Limits, Listener, Phase, PhaseControl, PlainDoor};
 use crate::proxy::Generation;
 use crate::readiness::Board;
 use crate::server::State;
@@ -64,9 +63,9 @@ async fn ask(address: SocketAddr, method: &str, target: &str) -> (u16, String, S
 async fn the_pages_are_served_read_only() {
     let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let address = listener.local_addr();
-    let (stop, shutdown) = watch::channel(false);
+    let (phase, phases) = PhaseControl::new(Phase::Serving);
     let admin = Arc::new(Admin::new(state()));
-    let serving = tokio::spawn(listener.serve(admin, Arc::new(PlainDoor), Limits::default(), shutdown));
+    let serving = tokio::spawn(listener.serve(admin, Arc::new(PlainDoor), Limits::default(), phases));
 
     let digest = Contract::load_with(Path::new("c"), &|_| Ok(Source::new("c", CONTRACT)))
         .unwrap()
@@ -124,6 +123,6 @@ async fn the_pages_are_served_read_only() {
     assert_eq!(both.matches("HTTP/1.1 200").count(), 2, "{both}");
     assert!(both.ends_with(r#"{"status":"live"}"#), "{both}");
 
-    stop.send(true).unwrap();
+    phase.advance(Phase::Closing);
     serving.await.unwrap();
 }

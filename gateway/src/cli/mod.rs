@@ -34,7 +34,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve: classify, forward and refuse requests until SIGTERM.
-    Run(ConfigFile),
+    Run(run::Options),
     /// Do everything `run` does short of listening, and report every finding.
     Check(ConfigFile),
     /// Print the effective configuration: every value, default or not, and where it came from.
@@ -71,7 +71,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     ExitCode::from(match arguments.command {
-        Command::Run(file) => run::run(&file.config),
+        Command::Run(options) => run::run(&options),
         Command::Check(file) => check::run(&file.config),
         Command::Config(options) => config::run(&options),
         Command::Demo(options) => demo::run(&options),

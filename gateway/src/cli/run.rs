@@ -2,20 +2,42 @@
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
-use std::path::Path;
 
 use route_contract::contract::Serve;
 
-use super::{CLEAN, FOUND, findings};
+use super::{CLEAN, ConfigFile, FOUND, UNDECIDED, findings};
 use crate::admin::Admin;
 use crate::config::Deployment;
+use crate::server::handover::{FLAG, Predecessor};
+use crate::server::inherited::Inherited;
 use crate::server::{self, Server, Signals};
 use crate::telemetry::log;
 
+/// What `gateway run` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    #[command(flatten)]
+    file: ConfigFile,
+    /// Replace the gateway at the other end of standard input, which starts this process so on SIGUSR2.
+    #[arg(long = FLAG.trim_start_matches('-'), hide = true)]
+    take_over: bool,
+}
+
 /// Serves what a configuration says. What is wrong before the gateway listens goes to standard error; from then
 /// on standard output has one JSON line for each message and request.
-pub(super) fn run(file: &Path) -> u8 {
-    let deployment = match Deployment::load(file, &|name| std::env::var_os(name)) {
+pub(super) fn run(options: &Options) -> u8 {
+    let predecessor = match options.take_over.then(Predecessor::on_stdin).transpose() {
+        Ok(predecessor) => predecessor,
+        Err(error) => {
+            fail("cannot take over", &error);
+            return UNDECIDED;
+        }
+    };
+    let inherited = match Inherited::from_environment() {
+        Ok(inherited) => inherited,
+        Err(error) => return fail("cannot use the sockets that were passed", &error),
+    };
+    let deployment = match Deployment::load(&options.file.config, &|name| std::env::var_os(name)) {
         Ok(deployment) => deployment,
         Err(found) => return findings::report(&found),
     };
@@ -28,14 +50,14 @@ pub(super) fn run(file: &Path) -> u8 {
         Ok(log) => log,
         Err(error) => return fail("cannot start the log", &error),
     };
-    let code = runtime.block_on(serve(deployment));
+    let code = runtime.block_on(serve(deployment, inherited, predecessor));
     // Connections that outlived the stop hold tasks; nothing waits for them any more.
     runtime.shutdown_background();
     drop(log);
     code
 }
 
-async fn serve(deployment: Deployment) -> u8 {
+async fn serve(deployment: Deployment, inherited: Inherited, predecessor: Option<Predecessor>) -> u8 {
     for warning in &deployment.warnings {
         let place = warning.place.as_ref().map(ToString::to_string).unwrap_or_default();
         tracing::warn!(code = warning.code, place, "{}", warning.message);
@@ -44,7 +66,7 @@ async fn serve(deployment: Deployment) -> u8 {
     let number = families.len();
     let forwarded = families.iter().filter(|family| family.serve == Serve::Forward);
     let names: Vec<String> = forwarded.map(|family| family.name.clone()).collect();
-    let server = match Server::start(deployment, Admin::new).await {
+    let mut server = match Server::prepare(deployment, Admin::new, inherited).await {
         Ok(server) => server,
         Err(error) => return fail("cannot start", &error),
     };
@@ -52,6 +74,14 @@ async fn serve(deployment: Deployment) -> u8 {
         Ok(signals) => signals,
         Err(error) => return fail("cannot receive signals", &error),
     };
+    match predecessor {
+        None => server.open(),
+        Some(predecessor) => {
+            if let Err(error) = predecessor.take_over(&mut server).await {
+                return fail("cannot take over", &error);
+            }
+        }
+    }
     tracing::info!(
         public = %server.public_address(),
         admin = %server.admin_address(),

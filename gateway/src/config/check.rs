@@ -22,6 +22,7 @@ pub fn check(loaded: &Loaded) -> Vec<Diagnostic> {
     findings.listen();
     findings.numbers();
     findings.http2();
+    findings.drain();
     findings.public_readiness();
     findings.upstreams();
     findings.found
@@ -116,6 +117,24 @@ impl Findings<'_> {
             if !(least.bytes()..=most.bytes()).contains(&size.bytes()) {
                 self.out_of_range(&["listen", "http2", key], size, least, most);
             }
+        }
+    }
+
+    fn drain(&mut self) {
+        let drain = &self.loaded.config.drain;
+        if drain.delay >= drain.timeout {
+            self.found.push(
+                Diagnostic::error(
+                    codes::DRAIN_TIMES,
+                    format!(
+                        "`drain.timeout` is {}, and over before `drain.delay`, {}",
+                        drain.timeout, drain.delay
+                    ),
+                )
+                .at(self.loaded.place(&["drain", "timeout"]))
+                .with_related("the delay", self.loaded.place(&["drain", "delay"]))
+                .with_help("the timeout counts from the signal: make it the delay and the time that requests may take"),
+            );
         }
     }
 
@@ -266,6 +285,25 @@ pub(super) mod tests {
         ] {
             let found: Vec<String> = findings(&with(lines)).iter().map(|text| text[..6].to_owned()).collect();
             assert_eq!(found.join(" "), codes, "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_drain_has_time_for_requests() {
+        for (lines, found) in [
+            ("delay = \"30s\"", "GW0225 g.toml:4:1: `drain.timeout` is 30s"),
+            (
+                "delay = \"2s\"\ntimeout = \"1s\"",
+                "GW0225 g.toml:6:11: `drain.timeout` is 1s",
+            ),
+            ("delay = \"1ms\"\ntimeout = \"1s\"", ""),
+        ] {
+            let findings = findings(&with(&format!("[drain]\n{lines}\n")));
+            let first = findings.first().map_or("", String::as_str);
+            assert!(
+                first.starts_with(found) && first.is_empty() == found.is_empty(),
+                "{first}"
+            );
         }
     }
 

@@ -65,6 +65,8 @@ pub const AFFINITY_PARAMETER: &str = "GW0221";
 pub const READY_MIN: &str = "GW0222";
 /// A time that another one never lets pass (a warning).
 pub const TIME_NEVER_REACHED: &str = "GW0223";
+/// A drain that is over before its delay.
+pub const DRAIN_TIMES: &str = "GW0225";
 
 /// Each code with what it says.
 pub const TABLE: &[(&str, &str)] = &[
@@ -167,6 +169,7 @@ pub const TABLE: &[(&str, &str)] = &[
         TIME_NEVER_REACHED,
         "A time limit of a family is never reached, as its total time is over before (a warning).",
     ),
+    (DRAIN_TIMES, "`drain.timeout` leaves no time after `drain.delay`."),
 ];
 
 #[cfg(test)]

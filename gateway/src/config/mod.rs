@@ -10,6 +10,7 @@ mod certificates;
 mod check;
 mod codes;
 mod deployment;
+mod drain;
 mod duration;
 pub mod effective;
 mod endpoint;
@@ -39,6 +40,7 @@ pub use agreement::agree;
 pub use check::check;
 pub use codes::{DOCUMENT, TABLE};
 pub use deployment::Deployment;
+pub use drain::{Drain, Upgrade};
 pub use duration::{Duration, DurationError};
 pub use endpoint::{Host, UpstreamUrl, UpstreamUrlError};
 pub use listen_tls::{CertificateFiles, ClientAuth, Http2, ListenTls, TlsVersion};
@@ -73,6 +75,12 @@ pub struct Config {
     /// Limits on what a client may send and hold.
     #[serde(default)]
     pub limits: Limits,
+    /// How the gateway stops.
+    #[serde(default)]
+    pub drain: Drain,
+    /// How a new binary takes over.
+    #[serde(default)]
+    pub upgrade: Upgrade,
     /// The access log.
     #[serde(default)]
     pub log: Log,

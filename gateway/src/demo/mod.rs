@@ -18,11 +18,10 @@ use std::time::Duration;
 
 use route_contract::contract::{Contract, Role};
 use route_contract::diagnostic::{Diagnostic, Source};
-use tokio::sync::watch;
 
 use crate::admin::Admin;
 use crate::config::{self, Deployment};
-use crate::listen::{Limits, Listener, PlainDoor};
+use crate::listen::{Limits, Listener, Phase, PhaseControl, Phases, PlainDoor};
 use crate::server::{self, Server, Signals, StartError};
 use crate::telemetry::log;
 use greeting::Greeting;
@@ -86,8 +85,8 @@ pub fn run(options: &Options, out: &mut (dyn Write + Send)) -> Result<bool, Demo
 }
 
 async fn serve(options: &Options, contract: Contract, out: &mut (dyn Write + Send)) -> Result<bool, DemoError> {
-    let (stop, stopped) = watch::channel(false);
-    let upstreams = start_profiles(&contract, &stopped).await?;
+    let (profiles, phases) = PhaseControl::new(Phase::Serving);
+    let upstreams = start_profiles(&contract, &phases).await?;
     let deployment = deployment(options, contract, &upstreams).map_err(DemoError::Deployment)?;
     let _log =
         log::start(&deployment.loaded.config.log, io::stderr()).map_err(|error| DemoError::Log(error.to_string()))?;
@@ -102,15 +101,15 @@ async fn serve(options: &Options, contract: Contract, out: &mut (dyn Write + Sen
     write!(out, "{greeting}")?;
     out.flush()?;
     let clean = server.run_until(signals).await;
-    stop.send_replace(true);
+    profiles.advance(Phase::Closing);
     Ok(clean)
 }
 
 /// A profile's name and where its server listens.
 type Upstream = (String, SocketAddr);
 
-/// Starts a server for each plain profile. Their tasks end when `stopped` turns true.
-async fn start_profiles(contract: &Contract, stopped: &watch::Receiver<bool>) -> Result<Vec<Upstream>, DemoError> {
+/// Starts a server for each plain profile.
+async fn start_profiles(contract: &Contract, phases: &Phases) -> Result<Vec<Upstream>, DemoError> {
     let mut upstreams = Vec::new();
     let plain = contract
         .profiles
@@ -120,7 +119,7 @@ async fn start_profiles(contract: &Contract, stopped: &watch::Receiver<bool>) ->
         let app = ProfileServer::new(contract, profile).map_err(DemoError::Deployment)?;
         let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         upstreams.push((profile.name.clone(), listener.local_addr()));
-        let serving = listener.serve(Arc::new(app), Arc::new(PlainDoor), Limits::default(), stopped.clone());
+        let serving = listener.serve(Arc::new(app), Arc::new(PlainDoor), Limits::default(), phases.clone());
         tokio::spawn(serving);
     }
     Ok(upstreams)

@@ -21,14 +21,30 @@ use super::connection::Connection;
 use super::deadlines::Times;
 use super::tunnel_end::TunnelEnd;
 
-/// Where a lent connection comes back to.
+/// Where a lent connection comes back to, and what its owner tells of it in the meantime.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Home(Arc<Mutex<Option<Box<Connection>>>>);
+pub(super) struct Home(Arc<HomeState>);
+
+#[derive(Debug, Default)]
+struct HomeState {
+    returned: Mutex<Option<Box<Connection>>>,
+    is_cut: AtomicBool,
+}
 
 impl Home {
     /// The connection, when it is back.
     pub(super) fn take(&self) -> Option<Box<Connection>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.returned.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// From now on, reads of the present request fail, see [`RequestFault::Cut`].
+    pub(super) fn cut(&self) {
+        self.0.is_cut.store(true, Ordering::Release);
+    }
+
+    /// Whether it was [cut](Self::cut).
+    pub(super) fn is_cut(&self) -> bool {
+        self.0.is_cut.load(Ordering::Acquire)
     }
 }
 
@@ -93,7 +109,7 @@ impl Drop for ClientStream {
         if let Some(connection) = self.connection.as_mut() {
             connection.set_noted(*self.noted.get_mut());
         }
-        *self.home.0.lock().unwrap_or_else(PoisonError::into_inner) = self.connection.take();
+        *self.home.0.returned.lock().unwrap_or_else(PoisonError::into_inner) = self.connection.take();
     }
 }
 
@@ -111,6 +127,9 @@ impl AsyncRead for ClientStream {
             let end = this.tunnel_end.get_mut().unwrap_or_else(PoisonError::into_inner);
             connection.begin_tunnel(end.take());
         }
+        if this.home.is_cut() {
+            return connection.cut();
+        }
         connection.set_times(*this.times.get_mut().unwrap_or_else(PoisonError::into_inner));
         connection.poll_read_request(context, buffer)
     }
@@ -122,10 +141,13 @@ impl AsyncWrite for ClientStream {
         if this.holds_back && !*this.noted.get_mut() {
             return Poll::Ready(Ok(bytes.len()));
         }
-        match this.connection.as_mut() {
-            Some(connection) => connection.poll_write_answer(context, bytes),
-            None => gone(),
+        let Some(connection) = this.connection.as_mut() else {
+            return gone();
+        };
+        if *this.tunnel.get_mut() {
+            connection.follow_frames();
         }
+        connection.poll_write_answer(context, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

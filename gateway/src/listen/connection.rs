@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::chunked::Chunks;
 use super::deadlines::{Deadlines, Times};
+use super::frames::{Frames, GOING_AWAY};
 use super::head::{BodyLength, Head};
 use super::http2::{Http2Connection, Link};
 use super::output::Output;
@@ -39,6 +40,10 @@ const AHEAD_ROOM: usize = 2 * 1024;
 /// the client sees the answer and no reset (RFC 9112 section 9.6).
 const LINGER_TIME: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 64 * 1024 * 1024;
+
+/// The same after an idle connection was closed: a request that was under way then sees the connection's end, after which
+/// it may be sent again (RFC 9112 section 9.3.1), and no reset.
+const LINGER_IDLE: Duration = Duration::from_millis(500);
 
 /// The place in the message that is being read.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +71,8 @@ pub enum RequestFault {
     Unanswered,
     /// The request is not whole, and its time is up or its client is too slow.
     Slow,
+    /// The gateway ends, and the time for what is in flight is over.
+    Cut,
 }
 
 /// One client connection.
@@ -91,6 +98,8 @@ pub struct Connection {
     pace: Pace,
     noted: bool,
     tunnel_end: Option<Arc<TunnelEnd>>,
+    /// What the upstream sends into a tunnel.
+    frames: Option<Frames>,
     peer_value: OnceLock<HeaderValue>,
     output: Output,
 }
@@ -124,6 +133,7 @@ impl Connection {
             pace: Pace::new(stall_limit, min_rate),
             noted: false,
             tunnel_end: None,
+            frames: None,
             peer_value: OnceLock::new(),
             output: Output::new(stall_limit, min_rate),
         }
@@ -278,6 +288,20 @@ impl Connection {
         }
     }
 
+    /// From here on what is written is the answer that opens a WebSocket, and its frames.
+    pub(super) fn follow_frames(&mut self) {
+        self.frames.get_or_insert_with(Frames::new);
+    }
+
+    /// Tells the client of a WebSocket that it is being closed, where that can be told from what the upstream has sent:
+    /// between two frames. In the middle of one, the end of the connection must do.
+    pub async fn say_going_away(&mut self) {
+        if self.frames.is_some_and(|frames| frames.may_end()) {
+            // A client that does not take it is gone.
+            let _sent = self.send(GOING_AWAY).await;
+        }
+    }
+
     /// Writes `answer` and everything before it.
     pub async fn send(&mut self, answer: &[u8]) -> io::Result<()> {
         self.output.gather(answer);
@@ -285,13 +309,23 @@ impl Connection {
     }
 
     /// Closes the connection so that the client sees the answer to a request whose body was left unread.
-    pub async fn close(mut self: Box<Self>) {
+    pub async fn close(self: Box<Self>) {
         let unread = !matches!(self.stage, Stage::Complete | Stage::Tunnel | Stage::Waiting) || !self.input.is_empty();
+        self.close_and_linger(if unread { LINGER_TIME } else { Duration::ZERO })
+            .await;
+    }
+
+    /// Closes a connection whose client may be about to send a request.
+    pub async fn close_idle(self: Box<Self>) {
+        self.close_and_linger(LINGER_IDLE).await;
+    }
+
+    async fn close_and_linger(mut self: Box<Self>, linger: Duration) {
         let farewell = async {
             std::future::poll_fn(|context| self.poll_flush_output(context)).await?;
             self.transport.shutdown().await
         };
-        if farewell.await.is_err() || !unread {
+        if farewell.await.is_err() || linger.is_zero() {
             return;
         }
         let mut thrown = 0;
@@ -306,7 +340,7 @@ impl Connection {
             }
         };
         // Whoever has not finished by then sees the reset.
-        let _elapsed = tokio::time::timeout(LINGER_TIME, discard).await;
+        let _elapsed = tokio::time::timeout(linger, discard).await;
     }
 
     /// Gives the reader of the present request its next bytes; none, without being pending, is the client's end.
@@ -425,6 +459,12 @@ impl Connection {
         self.pending(context)
     }
 
+    /// Breaks the present request off.
+    pub(super) fn cut(&mut self) -> Poll<io::Result<()>> {
+        self.fault = Some(RequestFault::Cut);
+        Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
+    }
+
     fn time_is_up(&mut self, fault: RequestFault) -> Poll<io::Result<()>> {
         self.fault = Some(fault);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -449,7 +489,10 @@ impl Connection {
     /// Takes bytes of an answer, see `Output::poll_write`.
     pub fn poll_write_answer(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = self.output.poll_write(&mut *self.transport, context, bytes);
-        if written.is_ready() {
+        if let Poll::Ready(written) = &written {
+            if let (Some(frames), Ok(length)) = (&mut self.frames, written) {
+                frames.follow(bytes.get(..*length).unwrap_or_default());
+            }
             self.deadlines.moved();
         } else if self.deadlines.poll(context, true).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));

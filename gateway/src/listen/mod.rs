@@ -15,11 +15,13 @@ pub mod client;
 pub mod client_stream;
 pub mod connection;
 mod deadlines;
+mod frames;
 pub mod head;
 pub mod http2;
 mod networks;
 mod output;
 mod pace;
+pub mod phase;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -28,14 +30,13 @@ mod tunnel_end;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
 use pingora::apps::HttpServerApp;
-use pingora::server::ShutdownWatch;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -47,6 +48,7 @@ pub use deadlines::Times;
 pub use head::{HeadFault, HeadLimits};
 pub use http2::{Http2Limits, RefusedStream};
 use networks::Networks;
+pub use phase::{Phase, PhaseControl, Phases};
 pub use tls::{HandshakeFault, Tls};
 pub use tunnel_end::TunnelEnd;
 
@@ -154,7 +156,18 @@ impl Listener {
     /// # Errors
     /// The operating system's, when the address is taken or not allowed.
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = TcpListener::bind(address).await?;
+        Self::of(TcpListener::bind(address).await?)
+    }
+
+    /// A socket that somebody else has bound; it must not block.
+    ///
+    /// # Errors
+    /// The operating system's, when it cannot be waited for.
+    pub fn inherit(socket: std::net::TcpListener) -> io::Result<Self> {
+        Self::of(TcpListener::from_std(socket)?)
+    }
+
+    fn of(socket: TcpListener) -> io::Result<Self> {
         let address = socket.local_addr()?;
         Ok(Self {
             socket,
@@ -175,51 +188,91 @@ impl Listener {
         self.address
     }
 
-    /// Accepts until `shutdown` turns true, and returns when every connection has ended: after that moment idle
-    /// connections close at once and requests in flight are answered with `Connection: close`.
-    pub async fn serve<A, D>(self, app: Arc<A>, door: Arc<D>, limits: Limits, mut shutdown: ShutdownWatch)
+    /// Accepts and serves as the [`Phase`]s say, and returns when every connection has ended after
+    /// [`Phase::Leaving`] or a later one.
+    pub async fn serve<A, D>(self, app: Arc<A>, door: Arc<D>, limits: Limits, mut phases: Phases)
     where
         A: HttpServerApp + Send + Sync + 'static,
         D: Door,
     {
+        phases.reach(Phase::Serving).await;
         let permits = Arc::new(Semaphore::new(limits.connections));
-        let networks = Networks::new(limits.per_network);
+        let reception = Reception {
+            app,
+            door,
+            limits,
+            tls: self.tls,
+            networks: Networks::new(limits.per_network),
+            phases: phases.clone(),
+        };
         loop {
             let accepted = tokio::select! {
                 biased;
-                _ = shutdown.wait_for(|stop| *stop) => break,
+                () = phases.reach(Phase::Leaving) => break,
                 accepted = accept(&self.socket, &permits) => accepted,
             };
-            let (socket, peer, permit) = match accepted {
-                Ok(accepted) => accepted,
+            match accepted {
+                Ok(admitted) => reception.receive(admitted),
                 // The client has left the queue.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     // Out of descriptors, most likely: one that closes will help, trying at once will not.
                     tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
                 }
-            };
-            let Some(visitor) = networks.enter(peer.ip()) else {
-                door.crowded();
-                continue;
-            };
-            // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
-            let _set = socket.set_nodelay(true);
-            let local = socket.local_addr().unwrap_or(self.address);
-            let accepted = Accepted { socket, peer, local };
-            let (app, door, shutdown, tls) = (app.clone(), door.clone(), shutdown.clone(), self.tls.clone());
-            tokio::spawn(async move {
-                let _open = Open::new(&*door);
-                begin(accepted, tls.as_deref(), &app, &door, &limits, shutdown).await;
-                drop((permit, visitor));
-            });
+            }
         }
-        drop(self.socket);
+        if phases.have_reached(Phase::Closing) {
+            // Whoever has connected by now would be reset with the socket.
+            for admitted in waiting(self.socket, &permits) {
+                reception.receive(admitted);
+            }
+        } else {
+            drop(self.socket);
+        }
         let connections = u32::try_from(limits.connections).unwrap_or(u32::MAX);
         // Every permit is back when every connection has ended; the semaphore is never closed.
         let _all = permits.acquire_many(connections).await;
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// What every connection of a listener is served with.
+struct Reception<A, D: Door> {
+    app: Arc<A>,
+    door: Arc<D>,
+    limits: Limits,
+    tls: Option<Arc<Tls>>,
+    networks: Arc<Networks>,
+    phases: Phases,
+}
+
+impl<A, D> Reception<A, D>
+where
+    A: HttpServerApp + Send + Sync + 'static,
+    D: Door,
+{
+    /// Starts a task for a connection.
+    fn receive(&self, (socket, peer, permit): Admitted) {
+        let Some(visitor) = self.networks.enter(peer.ip()) else {
+            return self.door.crowded();
+        };
+        // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
+        let _set = socket.set_nodelay(true);
+        let local = socket.local_addr().unwrap_or(peer);
+        let accepted = Accepted { socket, peer, local };
+        let (app, door, limits) = (self.app.clone(), self.door.clone(), self.limits);
+        let (tls, phases) = (self.tls.clone(), self.phases.clone());
+        tokio::spawn(async move {
+            let _open = Open::new(&*door);
+            begin(accepted, tls.as_deref(), &app, &door, &limits, phases).await;
+            drop((permit, visitor));
+        });
     }
 }
 
@@ -237,7 +290,7 @@ async fn begin<A, D>(
     app: &Arc<A>,
     door: &Arc<D>,
     limits: &Limits,
-    shutdown: ShutdownWatch,
+    phases: Phases,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,
@@ -255,7 +308,7 @@ async fn begin<A, D>(
         )
     };
     let Some(tls) = tls else {
-        return serve::serve(Box::new(connection(Box::new(socket))), app, door, limits, shutdown).await;
+        return serve::serve(Box::new(connection(Box::new(socket))), app, door, limits, phases).await;
     };
     let began = Instant::now();
     let stream = match tls.accept(socket, limits.head_timeout).await {
@@ -265,9 +318,9 @@ async fn begin<A, D>(
     let is_http2 = tls::is_http2(&stream);
     let connection = Box::new(connection(Box::new(stream)).secured_since(began));
     if is_http2 {
-        http2::serve(connection.into_http2(), app, door, limits, shutdown).await;
+        http2::serve(connection.into_http2(), app, door, limits, phases).await;
     } else {
-        serve::serve(connection, app, door, limits, shutdown).await;
+        serve::serve(connection, app, door, limits, phases).await;
     }
 }
 
@@ -278,6 +331,18 @@ async fn accept(socket: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<Ad
     let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (socket, peer) = socket.accept().await?;
     Ok((socket, peer, permit))
+}
+
+/// The clients that wait in the kernel's queue now, as far as there is room for them; then the socket closes.
+fn waiting(socket: TcpListener, permits: &Arc<Semaphore>) -> impl Iterator<Item = Admitted> {
+    // Past the runtime, which may not have heard of the last of them yet. The socket does not block.
+    let socket = socket.into_std().ok();
+    std::iter::from_fn(move || {
+        let permit = permits.clone().try_acquire_owned().ok()?;
+        let (client, peer) = socket.as_ref()?.accept().ok()?;
+        client.set_nonblocking(true).ok()?;
+        Some((TcpStream::from_std(client).ok()?, peer, permit))
+    })
 }
 
 /// Counts a connection for as long as it lives, even when its task panics.

@@ -1,18 +1,22 @@
 //! The life of one connection: head, request, head, request, close.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use pingora::apps::HttpServerApp;
 use pingora::protocols::http::ServerSession;
-use pingora::server::ShutdownWatch;
 use tokio::time::Instant;
 
 use super::chunked::Chunks;
 use super::client_stream::{ClientStream, Home};
 use super::connection::Connection;
 use super::head::{self, BodyLength, Head, HeadFault, HeadScan};
-use super::{Door, Limits, http2};
+use super::{Door, Limits, Phase, Phases, http2};
+
+/// How long a client that has just connected may take to send its first bytes when the listener closes: it may not know
+/// of that yet, and whoever closes on a request under way fails it.
+const FIRST_BYTES: Duration = Duration::from_secs(1);
 
 /// What came of waiting for a head.
 enum Arrival {
@@ -22,8 +26,10 @@ enum Arrival {
     Http2,
     /// A head that cannot be served.
     Unsound(HeadFault),
-    /// The client is gone, or idle for too long, or the gateway stops.
+    /// The client is gone, or idle for too long.
     Nothing,
+    /// The client is idle, and the listener has closed.
+    Closing,
 }
 
 /// Serves the connection's requests one after the other until it ends.
@@ -32,7 +38,7 @@ pub(super) async fn serve<A, D>(
     app: &Arc<A>,
     door: &Arc<D>,
     limits: &Limits,
-    mut shutdown: ShutdownWatch,
+    mut phases: Phases,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,
@@ -40,9 +46,9 @@ pub(super) async fn serve<A, D>(
     let home = Home::default();
     let mut is_new = true;
     loop {
-        match await_head(&mut connection, limits, is_new, &mut shutdown).await {
+        match await_head(&mut connection, limits, is_new, &mut phases).await {
             Arrival::Request => {}
-            Arrival::Http2 => return http2::serve(connection.into_http2(), app, door, limits, shutdown).await,
+            Arrival::Http2 => return http2::serve(connection.into_http2(), app, door, limits, phases).await,
             Arrival::Unsound(fault) => {
                 let answer = door.refuse(fault, &connection);
                 // A client that does not take the answer is gone.
@@ -50,8 +56,9 @@ pub(super) async fn serve<A, D>(
                 return connection.close().await;
             }
             Arrival::Nothing => return connection.close().await,
+            Arrival::Closing => return connection.close_idle().await,
         }
-        let draining = *shutdown.borrow();
+        let draining = phases.have_reached(Phase::Draining);
         if !draining && let Some(answer) = answered(&connection, door) {
             if connection.send(&answer).await.is_err() {
                 return connection.close().await;
@@ -64,7 +71,8 @@ pub(super) async fn serve<A, D>(
         let mut session = ServerSession::new_http1(Box::new(stream));
         // Pingora's own timer between requests never runs: a head is there, and whole, before Pingora is asked.
         session.set_keepalive((!draining).then_some(limits.idle_timeout.as_secs().max(1)));
-        let reusable = app.process_new_http(session, &shutdown).await.is_some();
+        let processing = app.process_new_http(session, phases.stopping());
+        let reusable = phases.run(processing, || home.cut()).await.is_some();
         // Pingora has dropped its stream by now, in one way or another.
         let Some(returned) = home.take() else { return };
         connection = returned;
@@ -74,6 +82,9 @@ pub(super) async fn serve<A, D>(
             let answer = door.refuse(HeadFault::Syntax, &connection);
             let _sent = connection.send(&answer).await;
             return connection.close().await;
+        }
+        if home.is_cut() {
+            connection.say_going_away().await;
         }
         if !reusable || !connection.is_complete() {
             return connection.close().await;
@@ -91,12 +102,7 @@ fn answered<D: Door>(connection: &Connection, door: &Arc<D>) -> Option<Bytes> {
 }
 
 /// Waits for the first byte and then for the rest; on a new connection the head timeout runs from the start.
-async fn await_head(
-    connection: &mut Connection,
-    limits: &Limits,
-    is_new: bool,
-    shutdown: &mut ShutdownWatch,
-) -> Arrival {
+async fn await_head(connection: &mut Connection, limits: &Limits, is_new: bool, phases: &mut Phases) -> Arrival {
     let mut scan = HeadScan::default();
     let patience = if is_new {
         limits.head_timeout
@@ -139,7 +145,7 @@ async fn await_head(
         let read = tokio::select! {
             biased;
             read = tokio::time::timeout_at(deadline, connection.read_more()) => read,
-            _ = shutdown.wait_for(|stop| *stop), if idle => return Arrival::Nothing,
+            () = closed(phases, is_new), if idle => return Arrival::Closing,
         };
         match read {
             Ok(Ok(true)) => {}
@@ -153,6 +159,14 @@ async fn await_head(
             }
             connection.skip_empty_line();
         }
+    }
+}
+
+/// Waits until a client that has sent nothing is waited for no more.
+async fn closed(phases: &mut Phases, is_new: bool) {
+    phases.reach(Phase::Closing).await;
+    if is_new {
+        tokio::time::sleep(FIRST_BYTES).await;
     }
 }
 

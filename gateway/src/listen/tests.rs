@@ -8,7 +8,6 @@ use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -58,7 +57,7 @@ impl Door for Counter {
 struct Running {
     address: SocketAddr,
     door: Arc<Counter>,
-    stop: watch::Sender<bool>,
+    phase: PhaseControl,
     served: JoinHandle<()>,
 }
 
@@ -67,12 +66,12 @@ async fn start(limits: Limits) -> Running {
     let address = listener.local_addr();
     assert_ne!(address.port(), 0);
     let door = Arc::new(Counter::default());
-    let (stop, stopped) = watch::channel(false);
-    let served = tokio::spawn(listener.serve(Arc::new(Echo), door.clone(), limits, stopped));
+    let (phase, phases) = PhaseControl::new(Phase::Serving);
+    let served = tokio::spawn(listener.serve(Arc::new(Echo), door.clone(), limits, phases));
     Running {
         address,
         door,
-        stop,
+        phase,
         served,
     }
 }
@@ -244,7 +243,7 @@ async fn stopping_ends_idle_connections_and_then_the_listener() {
     idle.write_all(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     let mut answer = [0; 4096];
     assert!(idle.read(&mut answer).await.unwrap() > 0);
-    running.stop.send_replace(true);
+    running.phase.advance(Phase::Closing);
     assert_eq!(read_to_end(&mut idle).await.find("HTTP"), None);
     tokio::time::timeout(Duration::from_secs(5), running.served)
         .await
@@ -252,4 +251,54 @@ async fn stopping_ends_idle_connections_and_then_the_listener() {
         .unwrap();
     assert!(TcpStream::connect(running.address).await.is_err());
     assert_eq!(*running.door.open.lock().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn while_draining_clients_are_served_and_asked_to_leave() {
+    let running = start(Limits::default()).await;
+    let mut kept = running.connect().await;
+    kept.write_all(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let mut answer = [0; 4096];
+    assert!(kept.read(&mut answer).await.unwrap() > 0);
+    running.phase.advance(Phase::Draining);
+    kept.write_all(b"GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let last = read_to_end(&mut kept).await;
+    assert!(last.contains("Connection: close") && last.ends_with("/2 "), "{last}");
+    let fresh = running.exchange(b"GET /3 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert!(fresh.contains("Connection: close") && fresh.ends_with("/3 "), "{fresh}");
+}
+
+#[tokio::test]
+async fn whoever_has_connected_before_the_listener_closes_is_served() {
+    let running = start(Limits::default()).await;
+    // Some of them are still in the kernel's queue when it closes, and have not sent anything.
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        clients.push(running.connect().await);
+    }
+    running.phase.advance(Phase::Closing);
+    for client in &mut clients {
+        client.write_all(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    }
+    for mut client in clients {
+        assert!(read_to_end(&mut client).await.ends_with("/1 "));
+    }
+    running.served.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_listener_that_another_process_serves_closes_alone() {
+    let running = start(Limits::default()).await;
+    let mut kept = running.connect().await;
+    kept.write_all(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let mut answer = [0; 4096];
+    assert!(kept.read(&mut answer).await.unwrap() > 0);
+    running.phase.advance(Phase::Leaving);
+    while TcpStream::connect(running.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    kept.write_all(b"GET /2 HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let last = read_to_end(&mut kept).await;
+    assert!(last.contains("Connection: close") && last.ends_with("/2 "), "{last}");
+    running.served.await.unwrap();
 }

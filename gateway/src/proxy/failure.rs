@@ -19,6 +19,8 @@ pub fn refusal(error: &Error, fault: Option<RequestFault>) -> Option<Refusal> {
         ErrorSource::Downstream => match (&error.etype, fault) {
             (ErrorType::ReadError, Some(RequestFault::Coding)) => Some(Refusal::InvalidRequest),
             (ErrorType::ReadError, Some(RequestFault::Unanswered)) => Some(Refusal::UpstreamTimeout),
+            // Whoever is cut off may ask another gateway.
+            (_, Some(RequestFault::Cut)) => Some(Refusal::Unavailable),
             (ErrorType::ReadError, Some(RequestFault::Slow)) | (ErrorType::ReadTimedout, _) => {
                 Some(Refusal::RequestTimeout)
             }
@@ -91,6 +93,12 @@ mod tests {
                 ErrorType::ReadError,
                 Some(RequestFault::Slow),
                 Some(Refusal::RequestTimeout),
+            ),
+            (
+                Downstream,
+                ErrorType::ReadError,
+                Some(RequestFault::Cut),
+                Some(Refusal::Unavailable),
             ),
             (Downstream, ErrorType::ConnectionClosed, None, None),
             (Downstream, ErrorType::WriteError, None, None),

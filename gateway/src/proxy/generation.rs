@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use route_contract::classify::Classifier;
 use route_contract::contract::{Contract, FamilyId};
 
-use crate::config::Config;
+use crate::config::{Config, Drain, Upgrade};
 use crate::readiness::Paths;
 use crate::telemetry::metrics::{FamilyMetrics, Metrics, NO_FAMILY};
 use crate::upstream::{Keys, Upstreams};
@@ -27,6 +27,10 @@ pub struct Generation {
     pub body_limit: u64,
     /// Silence of a client within a request.
     pub client_timeout: Duration,
+    /// How the gateway stops.
+    pub drain: Drain,
+    /// How a new binary takes over.
+    pub upgrade: Upgrade,
     /// By family: what keeps its requests together.
     keys: Vec<Keys>,
     trusted: Vec<IpNet>,
@@ -56,6 +60,8 @@ impl Generation {
             readiness: Paths::public(&config.readiness),
             body_limit: config.limits.body.bytes(),
             client_timeout: config.limits.client_timeout.get(),
+            drain: config.drain.clone(),
+            upgrade: config.upgrade.clone(),
             trusted: config.forwarded.trusted.clone(),
             family_metrics: contract
                 .families

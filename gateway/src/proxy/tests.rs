@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::admin::Admin;
 use crate::config::Deployment;
-use crate::server::Server;
+use crate::server::{Plan, Server};
 
 const CONTRACT: &str = "version = 1\n[[family]]\nname = \"a\"\nclaims = [\"/a/**\"]\n[profile.a]\nowns = [\"a\"]\nroutes = \
                         [\"a.toml\"]\n";
@@ -281,7 +281,7 @@ async fn stopping_answers_what_is_in_flight() {
     while generation.upstreams.all().all(|upstream| upstream.in_flight() == 0) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let stopping = tokio::spawn(gateway.stop(Duration::from_secs(10)));
+    let stopping = tokio::spawn(gateway.stop(Plan::at_once(Duration::from_secs(10))));
     while TcpStream::connect(address).await.is_ok() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

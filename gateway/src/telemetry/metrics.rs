@@ -45,6 +45,7 @@ pub struct Metrics {
     accepted: IntCounter,
     crowded: IntCounter,
     retries: IntCounter,
+    upgrade_failures: IntCounter,
     log_lines_lost: IntGauge,
     contract: IntGaugeVec,
 }
@@ -178,6 +179,10 @@ impl Metrics {
                 "gateway_upstream_retries_total",
                 "Further attempts to reach an upstream.",
             )?,
+            upgrade_failures: IntCounter::new(
+                "gateway_upgrade_failures_total",
+                "New binaries that were to take over from this process and did not.",
+            )?,
             log_lines_lost: IntGauge::new(
                 "gateway_log_lines_lost",
                 "Log lines dropped since the start because standard output was too slow.",
@@ -222,6 +227,7 @@ impl Metrics {
         registry.register(Box::new(metrics.accepted.clone()))?;
         registry.register(Box::new(metrics.crowded.clone()))?;
         registry.register(Box::new(metrics.retries.clone()))?;
+        registry.register(Box::new(metrics.upgrade_failures.clone()))?;
         registry.register(Box::new(metrics.log_lines_lost.clone()))?;
         registry.register(Box::new(metrics.contract.clone()))?;
         registry.register(Box::new(build))?;
@@ -276,6 +282,11 @@ impl Metrics {
     /// Counts a further attempt to reach an upstream.
     pub fn count_retry(&self) {
         self.retries.inc();
+    }
+
+    /// Counts a new binary that did not take over.
+    pub fn count_upgrade_failure(&self) {
+        self.upgrade_failures.inc();
     }
 
     /// A client has connected.

@@ -122,6 +122,12 @@ impl Client {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)
             .unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
+        Self::of(stream)
+    }
+
+    /// A client on a connection that is there.
+    #[track_caller]
+    pub fn of(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("a read timeout");
         stream.set_write_timeout(Some(PATIENCE)).expect("a write timeout");
         stream.set_nodelay(true).expect("no delay");
@@ -218,6 +224,17 @@ impl Client {
             );
         }
         self.buffer.drain(..count).collect()
+    }
+
+    /// Reads to the end of these bytes.
+    #[track_caller]
+    pub fn until(&mut self, end: &[u8]) -> Vec<u8> {
+        loop {
+            if let Some(start) = find(&self.buffer, end) {
+                return self.buffer.drain(..start + end.len()).collect();
+            }
+            assert!(self.fill().expect("bytes"), "closed before {:?}", show(end));
+        }
     }
 
     /// Waits for the end of the connection and returns what came before it.

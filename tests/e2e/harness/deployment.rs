@@ -142,6 +142,10 @@ impl Deployment {
         if !self.tables.contains("[readiness]") {
             text.push_str("\n[readiness]\nlive = \"/livez\"\nready = \"/readyz\"\n");
         }
+        if !self.tables.contains("[drain]") {
+            // Nothing in front of a test's gateway has to notice that it stops.
+            text.push_str("\n[drain]\ndelay = \"100ms\"\n");
+        }
         text.push('\n');
         text.push_str(&self.tables);
         for (family, url) in &self.urls {

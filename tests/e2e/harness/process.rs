@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -70,6 +70,8 @@ impl Output {
 /// A running gateway. It is killed when this is dropped.
 pub struct Gateway {
     child: Child,
+    /// The process that has taken over from the child, and maybe from others since.
+    successor: Option<Pid>,
     stdout: Arc<Output>,
     stderr: Arc<Output>,
     public: SocketAddr,
@@ -108,6 +110,7 @@ impl Gateway {
         };
         Self {
             child,
+            successor: None,
             stdout,
             stderr,
             public,
@@ -117,7 +120,65 @@ impl Gateway {
 
     #[allow(dead_code)] // the endurance tests look at the process from outside
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process().as_raw().unsigned_abs()
+    }
+
+    /// The process that serves.
+    fn process(&self) -> Pid {
+        let child = || Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"));
+        self.successor.unwrap_or_else(child)
+    }
+
+    /// Lets the binary take over from itself, and waits until the new process serves and the old one has ended.
+    #[track_caller]
+    pub fn upgrade(&mut self) {
+        self.signal(Signal::SIGUSR2);
+        self.adopt_successor();
+    }
+
+    /// Waits until a new process serves and the old one has ended.
+    #[track_caller]
+    pub fn adopt_successor(&mut self) {
+        let old = self.process();
+        self.successor = Some(self.wait_for_message_of_upgrade(old));
+        if old.as_raw().unsigned_abs() == self.child.id() {
+            let deadline = Instant::now() + PATIENCE;
+            let status = loop {
+                if let Some(status) = self.child.try_wait().expect("the exit status") {
+                    break status;
+                }
+                assert!(Instant::now() < deadline, "{old} does not end:\n{}", self.all_output());
+                thread::park_timeout(Duration::from_millis(5));
+            };
+            assert_eq!(status.code(), Some(0), "the old process:\n{}", self.all_output());
+            return;
+        }
+        // Nobody's child any more: it is gone when no signal reaches it.
+        let deadline = Instant::now() + PATIENCE;
+        while kill(old, None).is_ok() && !is_zombie(old) {
+            assert!(Instant::now() < deadline, "{old} does not end:\n{}", self.all_output());
+            thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
+    fn wait_for_message_of_upgrade(&self, old: Pid) -> Pid {
+        let upgraded = |lines: &[String]| {
+            let records = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            // A process names its successor once; who has named one before has ended.
+            let all: Vec<i64> = records
+                .filter(|record| {
+                    record["message"]
+                        .as_str()
+                        .is_some_and(|text| text.starts_with("upgraded"))
+                })
+                .filter_map(|record| record["pid"].as_i64())
+                .collect();
+            let position = all.iter().position(|pid| *pid == i64::from(old.as_raw()));
+            let next = position.map_or(0, |position| position + 1);
+            all.get(next).copied()
+        };
+        let pid = self.wait_for_output("an upgrade", upgraded);
+        Pid::from_raw(i32::try_from(pid).expect("a process id"))
     }
 
     pub fn public(&self) -> SocketAddr {
@@ -193,8 +254,7 @@ impl Gateway {
     }
 
     pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"));
-        kill(pid, signal).expect("the process takes the signal");
+        kill(self.process(), signal).expect("the process takes the signal");
     }
 
     /// Waits for the process to end by itself.
@@ -224,9 +284,18 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
+        if let Some(successor) = self.successor {
+            let _ = kill(successor, Signal::SIGKILL);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether a process has ended and nobody has asked for its status.
+fn is_zombie(process: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    status.rsplit(") ").next().is_none_or(|rest| rest.starts_with('Z'))
 }
 
 fn is_access(record: &Value) -> bool {

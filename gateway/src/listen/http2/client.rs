@@ -32,6 +32,7 @@ pub struct StreamClient {
     target: Bytes,
     body: BodyLength,
     noted: AtomicBool,
+    is_cut: AtomicBool,
     /// Set from hooks that hold the client by reference alone; never contended.
     watch: Mutex<Watch>,
 }
@@ -52,6 +53,7 @@ impl StreamClient {
             target,
             body,
             noted: AtomicBool::new(false),
+            is_cut: AtomicBool::new(false),
             watch: Mutex::default(),
         }
     }
@@ -88,6 +90,15 @@ impl StreamClient {
 
     pub(super) fn is_noted(&self) -> bool {
         self.noted.load(Ordering::Acquire)
+    }
+
+    /// From now on, reads of the request fail, see [`RequestFault::Cut`].
+    pub(super) fn cut(&self) {
+        self.is_cut.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::Acquire)
     }
 
     /// How long the request may take from now on. When a time is up reads fail, and [`Self::fault`] says why.

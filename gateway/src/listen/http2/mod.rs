@@ -22,7 +22,6 @@ use h2::{Reason, RecvStream};
 use http::{Request, Response};
 use pingora::apps::HttpServerApp;
 use pingora::protocols::http::ServerSession;
-use pingora::server::ShutdownWatch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -33,7 +32,7 @@ use transport::GuardedTransport;
 use super::connection::Transport;
 use super::head::{BodyLength, HeadFault};
 use super::pace::Pace;
-use super::{Door, Limits};
+use super::{Door, Limits, Phase, Phases};
 
 /// What opens every connection (RFC 9113 section 3.4).
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -104,7 +103,7 @@ pub(super) async fn serve<A, D>(
     app: &Arc<A>,
     door: &Arc<D>,
     limits: &Limits,
-    mut shutdown: ShutdownWatch,
+    mut phases: Phases,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,
@@ -126,11 +125,14 @@ pub(super) async fn serve<A, D>(
     let mut streams = JoinSet::new();
     let mut refused = 0;
     let mut deadline = head_deadline;
+    let mut is_used = false;
     let mut draining = false;
     loop {
+        // A client that was told to leave before its first request would come back and be told again.
+        let last = if is_used { Phase::Draining } else { Phase::Closing };
         let event = tokio::select! {
             biased;
-            _ = shutdown.wait_for(|stop| *stop), if !draining => Event::Stop,
+            () = phases.reach(last), if !draining => Event::Stop,
             Some(_) = streams.join_next() => Event::StreamEnded,
             accepted = connection.accept() => accepted.map_or(Event::Ended, Event::of),
             () = sleep_until(deadline), if streams.is_empty() => Event::Idle,
@@ -138,7 +140,8 @@ pub(super) async fn serve<A, D>(
         let (request, respond) = match event {
             Event::Request(request, respond) => (request, respond),
             Event::Stop => {
-                // RFC 9113 section 6.8: streams that are open, or under way, are still served.
+                // RFC 9113 section 6.8: streams that are open are served, and so are those under way, which end with the
+                // second GOAWAY, a round trip later.
                 connection.graceful_shutdown();
                 draining = true;
                 deadline = deadline.min(Instant::now() + FAREWELL);
@@ -156,17 +159,19 @@ pub(super) async fn serve<A, D>(
             }
             Event::Ended => break,
         };
+        is_used = true;
         deadline = Instant::now() + limits.idle_timeout;
         match open(*request, respond, &link, &**door, limits) {
             Opened::Session(mut session, client) => {
-                let (app, door, shutdown) = (Arc::clone(app), Arc::clone(door), shutdown.clone());
+                let (app, door, phases) = (Arc::clone(app), Arc::clone(door), phases.clone());
                 streams.spawn(async move {
                     if client.body() == BodyLength::Exactly(0) && session.read_nothing().await.is_err() {
                         return;
                     }
                     let session = ServerSession::new_custom(session);
                     // A stream serves one request, so there is nothing to reuse.
-                    let _none = app.process_new_http(session, &shutdown).await;
+                    let processing = app.process_new_http(session, phases.stopping());
+                    let _none = phases.run(processing, || client.cut()).await;
                     if door.expects_notes() && !client.is_noted() {
                         door.unparsed();
                     }

@@ -138,9 +138,12 @@ impl StreamSession {
 
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>>> {
         let read = |error| Error::because(ErrorType::ReadError, "reading an HTTP/2 body", error);
+        if self.client.is_cut() {
+            return Poll::Ready(self.fail(RequestFault::Cut));
+        }
         self.deadlines.set(self.client.times());
         if self.deadlines.poll(context, false).is_ready() {
-            return Poll::Ready(self.time_is_up(RequestFault::Slow));
+            return Poll::Ready(self.fail(RequestFault::Slow));
         }
         let piece = match self.body.poll_data(context) {
             Poll::Ready(Some(piece)) => Poll::Ready(piece.map(Some)),
@@ -156,13 +159,13 @@ impl StreamSession {
             // A client that is being answered already need not send.
             Poll::Pending if !self.deadlines.is_answering() => {
                 ready!(self.sending.poll_wait(context));
-                Poll::Ready(self.time_is_up(RequestFault::Slow))
+                Poll::Ready(self.fail(RequestFault::Slow))
             }
             Poll::Pending => Poll::Pending,
         }
     }
 
-    fn time_is_up<T>(&self, fault: RequestFault) -> Result<T> {
+    fn fail<T>(&self, fault: RequestFault) -> Result<T> {
         self.client.set_fault(fault);
         Error::e_explain(ErrorType::ReadError, "a time is up")
     }
@@ -170,21 +173,24 @@ impl StreamSession {
     /// Waits until the client gives the stream up, or the answer is late.
     async fn idle(&mut self) -> Result<Option<Bytes>> {
         let reason = poll_fn(|context| {
+            if self.client.is_cut() {
+                return Poll::Ready(Err(RequestFault::Cut));
+            }
             self.deadlines.set(self.client.times());
             if self.deadlines.poll(context, true).is_ready() {
-                return Poll::Ready(None);
+                return Poll::Ready(Err(RequestFault::Unanswered));
             }
             let reset = match &mut self.sender {
                 Some(sender) => sender.poll_reset(context),
                 None => self.respond.poll_reset(context),
             };
-            reset.map(Some)
+            reset.map(Ok)
         })
         .await;
         match reason {
-            Some(Ok(reason)) => Error::e_explain(ErrorType::ConnectionClosed, format!("the client reset: {reason}")),
-            Some(Err(error)) => Error::e_because(ErrorType::ConnectionClosed, "the client is gone", error),
-            None => self.time_is_up(RequestFault::Unanswered),
+            Ok(Ok(reason)) => Error::e_explain(ErrorType::ConnectionClosed, format!("the client reset: {reason}")),
+            Ok(Err(error)) => Error::e_because(ErrorType::ConnectionClosed, "the client is gone", error),
+            Err(fault) => self.fail(fault),
         }
     }
 

@@ -1,0 +1,115 @@
+//! What systemd is told, by the protocol of `sd_notify(3)`. Started by anybody else, the gateway tells nobody.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+use tokio::task::JoinHandle;
+
+/// Messages that may wait; more are left out. Only a service manager that is stuck does not take them.
+const WAITING: usize = 16;
+
+/// The service manager, where there is one. Telling it blocks nobody: a thread of its own does that.
+#[derive(Debug, Default)]
+pub(super) struct ServiceManager {
+    messages: Option<SyncSender<String>>,
+    watchdog: Option<JoinHandle<()>>,
+}
+
+impl ServiceManager {
+    /// The one that has started this process.
+    pub fn of_this_process() -> Self {
+        let is_there = std::env::var_os("NOTIFY_SOCKET").is_some();
+        let messages = is_there.then(|| {
+            let (sender, messages) = sync_channel(WAITING);
+            let spawned = std::thread::Builder::new()
+                .name("service-manager".to_owned())
+                .spawn(move || tell_all(&messages));
+            if let Err(error) = spawned {
+                tracing::warn!(%error, "the service manager cannot be told anything");
+            }
+            sender
+        });
+        Self {
+            messages,
+            watchdog: None,
+        }
+    }
+
+    /// This process is the service, and serves. From now on the watchdog, if there is one, hears from the present
+    /// runtime, which is to be the one that serves traffic: when its threads hang, the watchdog hears nothing.
+    pub fn serving(&mut self, status: &str) {
+        // One message, so that a process that takes over is the main one from the moment when it serves.
+        self.tell(&[
+            NotifyState::MainPid(std::process::id()),
+            NotifyState::Ready,
+            NotifyState::Status(status),
+        ]);
+        let limit = sd_notify::watchdog_enabled();
+        self.watchdog = self.messages.clone().zip(limit).map(|(messages, limit)| {
+            tokio::spawn(async move {
+                // Half of the limit, as sd_watchdog_enabled(3) wants it.
+                let mut beats = tokio::time::interval(limit / 2);
+                loop {
+                    beats.tick().await;
+                    send(&messages, &[NotifyState::Watchdog]);
+                }
+            })
+        });
+    }
+
+    /// The service is stopping, and may take this long.
+    pub fn stopping(&self, limit: Duration) {
+        let limit = u32::try_from(limit.as_micros()).unwrap_or(u32::MAX);
+        self.tell(&[
+            NotifyState::Stopping,
+            NotifyState::Status("draining"),
+            NotifyState::ExtendTimeoutUsec(limit),
+        ]);
+    }
+
+    /// What `systemctl status` shows.
+    pub fn status(&self, text: &str) {
+        self.tell(&[NotifyState::Status(text)]);
+    }
+
+    /// Another process is the service now.
+    pub fn fall_silent(&mut self) {
+        self.stop_watchdog();
+        self.messages = None;
+    }
+
+    fn tell(&self, states: &[NotifyState<'_>]) {
+        if let Some(messages) = &self.messages {
+            send(messages, states);
+        }
+    }
+
+    fn stop_watchdog(&mut self) {
+        if let Some(watchdog) = self.watchdog.take() {
+            watchdog.abort();
+        }
+    }
+}
+
+impl Drop for ServiceManager {
+    fn drop(&mut self) {
+        self.stop_watchdog();
+    }
+}
+
+fn send(messages: &SyncSender<String>, states: &[NotifyState<'_>]) {
+    let lines: Vec<String> = states.iter().map(ToString::to_string).collect();
+    // The only one who could wait is the traffic, and it does not.
+    if messages.try_send(lines.join("\n")).is_err() {
+        tracing::warn!("the service manager takes no messages");
+    }
+}
+
+fn tell_all(messages: &Receiver<String>) {
+    while let Ok(message) = messages.recv() {
+        if let Err(error) = sd_notify::notify(&[NotifyState::Custom(&message)]) {
+            tracing::warn!(%error, "the service manager cannot be told");
+        }
+    }
+}

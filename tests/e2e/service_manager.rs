@@ -1,0 +1,92 @@
+//! What systemd hears, over a real socket: `sd_notify(3)`.
+
+use std::os::unix::net::UnixDatagram;
+
+use nix::sys::signal::Signal;
+
+use crate::harness::PATIENCE;
+use crate::harness::deployment::Deployment;
+use crate::harness::process::{Gateway, addresses_in_log};
+
+/// The service manager's end.
+struct Manager {
+    socket: UnixDatagram,
+    _folder: tempfile::TempDir,
+}
+
+impl Manager {
+    fn start(deployment: &Deployment, more: &[(&str, &str)]) -> (Self, Gateway) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("notify");
+        let socket = UnixDatagram::bind(&path).expect("a socket");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let mut command = deployment.command("run");
+        command.env("NOTIFY_SOCKET", path).envs(more.iter().copied());
+        let gateway = Gateway::start(command, addresses_in_log);
+        let manager = Self {
+            socket,
+            _folder: folder,
+        };
+        (manager, gateway)
+    }
+
+    /// The lines of the next message.
+    #[track_caller]
+    fn next(&self) -> Vec<String> {
+        let mut message = [0; 4096];
+        let length = self.socket.recv(&mut message).expect("a message");
+        let text = std::str::from_utf8(&message[..length]).expect("text");
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn systemd_hears_of_the_start_the_upgrade_and_the_end() {
+    let deployment = Deployment::new().with_tables("[drain]\ndelay = \"100ms\"\ntimeout = \"3s\"");
+    let (manager, mut gateway) = Manager::start(&deployment, &[]);
+    let first = gateway.pid();
+    let serving = manager.next();
+    assert_eq!(serving[..2], [format!("MAINPID={first}"), "READY=1".to_owned()]);
+    assert!(serving[2].starts_with("STATUS=serving contract "), "{serving:?}");
+    gateway.upgrade();
+    let serving = manager.next();
+    assert_eq!(
+        serving[..2],
+        [format!("MAINPID={}", gateway.pid()), "READY=1".to_owned()]
+    );
+    assert_ne!(gateway.pid(), first);
+    gateway.signal(Signal::SIGTERM);
+    // The old process has ended without a word: the service is not stopping when it does.
+    assert_eq!(
+        manager.next(),
+        ["STOPPING=1", "STATUS=draining", "EXTEND_TIMEOUT_USEC=4000000"]
+    );
+}
+
+#[test]
+fn a_failed_upgrade_is_in_the_status() {
+    let deployment = Deployment::new();
+    let (manager, gateway) = Manager::start(&deployment, &[]);
+    manager.next();
+    deployment.write_text("nonsense");
+    gateway.signal(Signal::SIGUSR2);
+    assert_eq!(
+        manager.next(),
+        ["STATUS=serving; the last upgrade has failed, see the log"]
+    );
+}
+
+#[test]
+fn the_watchdog_is_fed_by_whoever_serves() {
+    let deployment = Deployment::new();
+    let (manager, mut gateway) = Manager::start(&deployment, &[("WATCHDOG_USEC", "100000")]);
+    assert!(manager.next().contains(&"READY=1".to_owned()));
+    for _ in 0..3 {
+        assert_eq!(manager.next(), ["WATCHDOG=1"]);
+    }
+    gateway.upgrade();
+    while !manager.next().contains(&format!("MAINPID={}", gateway.pid())) {}
+    for _ in 0..3 {
+        assert_eq!(manager.next(), ["WATCHDOG=1"]);
+    }
+}
