@@ -12,18 +12,17 @@ mod map;
 mod mutants;
 mod rules;
 mod schema;
+mod streams;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anstream::{AutoStream, ColorChoice};
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::contract::{CODES, Contract};
-use crate::diagnostic::{Diagnostic, Palette};
-use crate::document;
+use crate::diagnostic::Palette;
+use streams::{STANDARD_INPUT, Stop, Streams};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,20 +125,25 @@ pub fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
-    let palette = &arguments.palette;
-    match &arguments.command {
-        Command::Check(arguments) => check::run(arguments, palette, input, out, err),
-        Command::List(arguments) => list::run(arguments, input, out, err),
-        Command::Explain(arguments) => explain::run(arguments, input, out, err),
-        Command::Classify(arguments) => classify::run(arguments, input, out, err),
-        Command::Digest(arguments) => digest::run(arguments, input, out, err),
-        Command::Diff(arguments) => diff::run(arguments, input, out, err),
-        Command::Mutants(arguments) => mutants::run(arguments, input, out, err),
-        Command::Rules(arguments) => rules::run(arguments, out),
-        Command::Schema(arguments) => schema::run(arguments, out),
-        Command::Completions(arguments) => manual::completions(arguments, out),
-        Command::Man(arguments) => manual::man(arguments, out, err),
-        Command::Map(arguments) => map::run(arguments, input, out, err),
+    let streams = &mut Streams { input, out, err };
+    let ended = match &arguments.command {
+        Command::Check(check) => check::run(check, &arguments.palette, streams),
+        Command::List(arguments) => list::run(arguments, streams),
+        Command::Explain(arguments) => explain::run(arguments, streams),
+        Command::Classify(arguments) => classify::run(arguments, streams),
+        Command::Digest(arguments) => digest::run(arguments, streams),
+        Command::Diff(arguments) => diff::run(arguments, streams),
+        Command::Mutants(arguments) => mutants::run(arguments, streams),
+        Command::Rules(arguments) => rules::run(arguments, streams),
+        Command::Schema(arguments) => schema::run(arguments, streams),
+        Command::Completions(arguments) => manual::completions(arguments, streams),
+        Command::Man(arguments) => manual::man(arguments, streams),
+        Command::Map(arguments) => map::run(arguments, streams),
+    };
+    match ended {
+        Ok(exit) => Ok(exit),
+        Err(Stop::Undecided) => Ok(Exit::Undecided),
+        Err(Stop::Broken(error)) => Err(error),
     }
 }
 
@@ -149,51 +153,6 @@ struct ContractPath {
     /// The contract file; `-` is standard input, with manifests from the current folder
     #[arg(value_name = "CONTRACT")]
     contract: PathBuf,
-}
-
-/// The name of standard input among paths.
-const STANDARD_INPUT: &str = "-";
-
-/// Reads the contract, from standard input where it is named `-`.
-fn read_contract(path: &Path, input: &mut dyn io::BufRead) -> Result<Contract, Vec<Diagnostic>> {
-    if path.as_os_str() != STANDARD_INPUT {
-        return Contract::load(path);
-    }
-    let text = document::read_stream("<stdin>", input, &CODES).map_err(|fault| vec![fault])?;
-    Contract::load_with(path, &|file| {
-        if file == path {
-            Ok(Arc::clone(&text))
-        } else {
-            document::read_file(file, &CODES)
-        }
-    })
-}
-
-/// Reads the contract, from standard input where it is named `-`; its faults go to standard error.
-fn load_or_read(path: &Path, input: &mut dyn io::BufRead, err: &mut dyn Write) -> io::Result<Option<Contract>> {
-    loaded(read_contract(path, input), err)
-}
-
-/// Reads the contract from a file, where standard input holds something else; its faults go to standard error.
-fn load(path: &Path, err: &mut dyn Write) -> io::Result<Option<Contract>> {
-    loaded(Contract::load(path), err)
-}
-
-fn loaded(contract: Result<Contract, Vec<Diagnostic>>, err: &mut dyn Write) -> io::Result<Option<Contract>> {
-    match contract {
-        Ok(contract) => Ok(Some(contract)),
-        Err(faults) => {
-            report_faults(&faults, err)?;
-            Ok(None)
-        }
-    }
-}
-
-fn report_faults(faults: &[Diagnostic], err: &mut dyn Write) -> io::Result<()> {
-    for fault in faults {
-        writeln!(err, "{fault}")?;
-    }
-    writeln!(err, "{}: nothing was decided", counted(faults.len(), "error"))
 }
 
 /// `1 error`, `2 errors`.

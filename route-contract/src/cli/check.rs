@@ -1,9 +1,8 @@
 //! `route-contract check`.
 
-use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 
-use super::{ContractPath, Exit, read_contract};
+use super::{ContractPath, Exit, Stop, Streams, streams};
 use crate::contract::Contract;
 use crate::diagnostic::{Diagnostic, Palette, Place};
 use crate::proof::Proof;
@@ -70,19 +69,12 @@ fn digest(text: &str) -> Result<String, String> {
     }
 }
 
-pub fn run(
-    arguments: &Arguments,
-    palette: &Palette,
-    input: &mut dyn BufRead,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> io::Result<Exit> {
+pub fn run(arguments: &Arguments, palette: &Palette, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
     let mut outputs = arguments.output.clone();
     let standard =
         outputs.iter().filter(|output| output.is_standard()).count() + usize::from(arguments.format.is_some());
     if standard > 1 {
-        writeln!(err, "only one report can go to standard output")?;
-        return Ok(Exit::Undecided);
+        return Err(streams.stop("only one report can go to standard output"));
     }
     if standard == 0 || arguments.format.is_some() {
         outputs.push(Output {
@@ -92,12 +84,12 @@ pub fn run(
     }
     for (index, output) in outputs.iter().enumerate() {
         if outputs.iter().take(index).any(|other| other.path == output.path) {
-            writeln!(err, "two reports cannot go to `{}`", output.path.display())?;
-            return Ok(Exit::Undecided);
+            let path = output.path.display();
+            return Err(streams.stop(format_args!("two reports cannot go to `{path}`")));
         }
     }
     let path = &arguments.contract.contract;
-    let contract = read_contract(path, input);
+    let contract = streams::read(path, streams.input);
     let digest = contract.as_ref().ok().map(Contract::digest);
     let decided =
         contract.and_then(|contract| decide(&contract, digest.as_deref(), arguments.expect_digest.as_deref()));
@@ -114,14 +106,14 @@ pub fn run(
     };
     for output in &outputs {
         if output.is_standard() {
-            report.write(output.format, palette, out)?;
+            report.write(output.format, palette, streams.out)?;
             continue;
         }
         let mut text = Vec::new();
         report.write(output.format, &Palette::PLAIN, &mut text)?;
         // A pipeline that reads the report of an earlier run would take it for this one's.
         if let Err(error) = std::fs::write(&output.path, text) {
-            writeln!(err, "cannot write `{}`: {error}", output.path.display())?;
+            writeln!(streams.err, "cannot write `{}`: {error}", output.path.display())?;
             exit = Exit::Undecided;
         }
     }

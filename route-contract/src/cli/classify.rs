@@ -1,11 +1,11 @@
 //! `route-contract classify`.
 
-use std::io::{self, BufRead, Read as _, Write};
+use std::io::{BufRead as _, Read as _};
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{Exit, Format, JSON_VERSION, load, report_faults};
+use super::{Exit, Format, JSON_VERSION, Stop, Streams};
 use crate::classify::{Classifier, Verdict};
 use crate::contract::Contract;
 
@@ -30,22 +30,10 @@ struct Line<'l> {
     template: Option<&'l str>,
 }
 
-pub fn run(
-    arguments: &Arguments,
-    input: &mut dyn BufRead,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> io::Result<Exit> {
-    let Some(contract) = load(&arguments.contract, err)? else {
-        return Ok(Exit::Undecided);
-    };
-    let classifier = match Classifier::new(&contract) {
-        Ok(classifier) => classifier,
-        Err(faults) => {
-            report_faults(&faults, err)?;
-            return Ok(Exit::Undecided);
-        }
-    };
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
+    let contract = streams.sound(Contract::load(&arguments.contract))?;
+    let classifier = streams.sound(Classifier::new(&contract))?;
+    let (input, out) = (&mut *streams.input, &mut *streams.out);
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -1,16 +1,16 @@
 //! `route-contract diff`.
 
-use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Exit, Format, JSON_VERSION, STANDARD_INPUT, counted, load_or_read, report_faults};
+use super::{Exit, Format, JSON_VERSION, STANDARD_INPUT, Stop, Streams, counted};
 use crate::contract::Contract;
-use crate::diagnostic::{Diagnostic, Place, printable};
+use crate::diagnostic::printable;
 use crate::diff::replay::{Replay, replay};
 use crate::diff::{About, Change, Difference, Holder, Statement};
-use crate::proof::TOO_LARGE;
 
 /// The most lines of one kind that the text shows; JSON has all.
 const MAX_LINES: usize = 20;
@@ -32,44 +32,25 @@ pub struct Arguments {
     format: Format,
 }
 
-pub fn run(
-    arguments: &Arguments,
-    input: &mut dyn BufRead,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> io::Result<Exit> {
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
     let named = [Some(&arguments.old), Some(&arguments.new), arguments.replay.as_ref()];
     let from_input = named
         .into_iter()
         .flatten()
         .filter(|path| path.as_os_str() == STANDARD_INPUT);
     if from_input.count() > 1 {
-        writeln!(err, "route-contract: standard input can be only one of the files")?;
-        return Ok(Exit::Undecided);
+        return Err(streams.stop("route-contract: standard input can be only one of the files"));
     }
-    let old = load_or_read(&arguments.old, input, err)?;
-    let new = load_or_read(&arguments.new, input, err)?;
-    let (Some(old), Some(new)) = (old, new) else {
-        return Ok(Exit::Undecided);
-    };
-    let difference = match Difference::between(&old, &new) {
-        Ok(difference) => difference,
-        Err(error) => {
-            let fault = Diagnostic::error(TOO_LARGE, error.to_string()).at(Place::new(&new.source, 0..0));
-            report_faults(&[fault], err)?;
-            return Ok(Exit::Undecided);
-        }
-    };
+    let old = streams.contract(&arguments.old)?;
+    let new = streams.contract(&arguments.new)?;
+    let difference = streams.small_enough(Difference::between(&old, &new), &new)?;
     let replayed = match &arguments.replay {
         None => None,
-        Some(path) => match replayed(&old, &new, path, input, err)? {
-            Some(replayed) => Some(replayed),
-            None => return Ok(Exit::Undecided),
-        },
+        Some(path) => Some(replayed(&old, &new, path, streams)?),
     };
     match arguments.format {
-        Format::Text => text(&difference, replayed.as_ref(), out, err)?,
-        Format::Json => json(&old, &new, &difference, replayed.as_ref(), out)?,
+        Format::Text => text(&difference, replayed.as_ref(), streams.out, streams.err)?,
+        Format::Json => json(&old, &new, &difference, replayed.as_ref(), streams.out)?,
     }
     Ok(if difference.is_empty() {
         Exit::Clean
@@ -78,46 +59,31 @@ pub fn run(
     })
 }
 
-fn replayed(
-    old: &Contract,
-    new: &Contract,
-    path: &PathBuf,
-    input: &mut dyn BufRead,
-    err: &mut dyn Write,
-) -> io::Result<Option<Replay>> {
+fn replayed(old: &Contract, new: &Contract, path: &Path, streams: &mut Streams<'_>) -> Result<Replay, Stop> {
     let name = path.display();
     let read = if path.as_os_str() == STANDARD_INPUT {
-        replay(old, new, input)
+        replay(old, new, streams.input)
     } else {
-        match std::fs::File::open(path) {
-            Ok(file) => replay(old, new, &mut io::BufReader::new(file)),
-            Err(error) => {
-                writeln!(err, "route-contract: cannot read `{name}`: {error}")?;
-                return Ok(None);
-            }
-        }
+        let file = File::open(path)
+            .map_err(|error| streams.stop(format_args!("route-contract: cannot read `{name}`: {error}")))?;
+        replay(old, new, &mut io::BufReader::new(file))
     };
-    match read {
-        Err(faults) => {
-            report_faults(&faults, err)?;
-            Ok(None)
-        }
-        Ok(Err(error)) => {
-            writeln!(err, "route-contract: cannot read `{name}`: {error}")?;
-            Ok(None)
-        }
-        Ok(Ok(replayed)) if replayed.requests == 0 => {
-            writeln!(err, "route-contract: `{name}` holds no request: nothing was replayed")?;
-            if let Some(line) = replayed.first_not_understood {
-                writeln!(
-                    err,
-                    "route-contract: the first line that was not understood is line {line}"
-                )?;
-            }
-            Ok(None)
-        }
-        Ok(Ok(replayed)) => Ok(Some(replayed)),
+    let replayed = streams
+        .sound(read)?
+        .map_err(|error| streams.stop(format_args!("route-contract: cannot read `{name}`: {error}")))?;
+    if replayed.requests > 0 {
+        return Ok(replayed);
     }
+    writeln!(
+        streams.err,
+        "route-contract: `{name}` holds no request: nothing was replayed"
+    )?;
+    Err(match replayed.first_not_understood {
+        Some(line) => streams.stop(format_args!(
+            "route-contract: the first line that was not understood is line {line}"
+        )),
+        None => Stop::Undecided,
+    })
 }
 
 fn text(

@@ -1,8 +1,6 @@
 //! `route-contract digest`.
 
-use std::io::{self, BufRead, Write};
-
-use super::{ContractPath, Exit, load_or_read};
+use super::{ContractPath, Exit, Stop, Streams};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -10,15 +8,8 @@ pub struct Arguments {
     contract: ContractPath,
 }
 
-pub fn run(
-    arguments: &Arguments,
-    input: &mut dyn BufRead,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> io::Result<Exit> {
-    let Some(contract) = load_or_read(&arguments.contract.contract, input, err)? else {
-        return Ok(Exit::Undecided);
-    };
-    writeln!(out, "{}", contract.digest())?;
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
+    let contract = streams.contract(&arguments.contract.contract)?;
+    writeln!(streams.out, "{}", contract.digest())?;
     Ok(Exit::Clean)
 }

@@ -1,8 +1,8 @@
 //! `route-contract explain`: why a path is owned or not, or what a rule means.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 
-use super::{Exit, load_or_read, report_faults};
+use super::{Exit, Stop, Streams};
 use crate::classify::{Classifier, Verdict};
 use crate::contract::{Contract, FamilyId, LocatedTemplate, Serve};
 use crate::diagnostic::{Diagnostic, did_you_mean, printable};
@@ -23,50 +23,33 @@ pub struct Arguments {
     path: Option<String>,
 }
 
-pub fn run(
-    arguments: &Arguments,
-    input: &mut dyn BufRead,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> io::Result<Exit> {
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
     let Some(path) = &arguments.path else {
-        return explain_rule(&arguments.subject, out, err);
+        return explain_rule(&arguments.subject, streams);
     };
-    let Some(contract) = load_or_read(arguments.subject.as_ref(), input, err)? else {
-        return Ok(Exit::Undecided);
-    };
+    let contract = streams.contract(arguments.subject.as_ref())?;
     let tools = Classifier::new(&contract).and_then(|classifier| match Scan::new(&contract) {
         Ok(scan) => Ok((classifier, scan)),
         Err(why) => Err(vec![Diagnostic::error(crate::proof::TOO_LARGE, why)]),
     });
-    match tools {
-        Ok((classifier, scan)) => explain_path(&contract, &classifier, &scan, path, out),
-        Err(faults) => {
-            report_faults(&faults, err)?;
-            Ok(Exit::Undecided)
-        }
-    }
+    let (classifier, scan) = streams.sound(tools)?;
+    Ok(explain_path(&contract, &classifier, &scan, path, streams.out)?)
 }
 
-fn explain_rule(code: &str, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
+fn explain_rule(code: &str, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
     if let Some(page) = page(code) {
-        write!(out, "{page}")?;
+        write!(streams.out, "{page}")?;
         return Ok(Exit::Clean);
     }
-    if code.to_ascii_uppercase().starts_with("RC") && !code.contains(['/', '.']) {
-        write!(err, "there is no rule `{}`", printable(code))?;
-        match did_you_mean(&code.to_ascii_uppercase(), PAGES.iter().map(|page| page.code)) {
-            Some(meant) => writeln!(err, "; did you mean {meant}?")?,
-            None => writeln!(err)?,
-        }
-    } else {
-        writeln!(
-            err,
-            "a path is missing: route-contract explain {} PATH",
-            printable(code)
-        )?;
+    let named = printable(code);
+    let is_code = code.to_ascii_uppercase().starts_with("RC") && !code.contains(['/', '.']);
+    if !is_code {
+        return Err(streams.stop(format_args!("a path is missing: route-contract explain {named} PATH")));
     }
-    Ok(Exit::Undecided)
+    let meant = did_you_mean(&code.to_ascii_uppercase(), PAGES.iter().map(|page| page.code))
+        .map(|meant| format!("; did you mean {meant}?"));
+    let meant = meant.unwrap_or_default();
+    Err(streams.stop(format_args!("there is no rule `{named}`{meant}")))
 }
 
 fn explain_path(

@@ -1,10 +1,10 @@
 //! `route-contract list`.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{ContractPath, Exit, Format, JSON_VERSION, load_or_read};
+use super::{ContractPath, Exit, Format, JSON_VERSION, Stop, Streams};
 use crate::contract::{Contract, EncodedSlash, Role, Serve};
 
 #[derive(Debug, clap::Args)]
@@ -16,18 +16,11 @@ pub struct Arguments {
     format: Format,
 }
 
-pub fn run(
-    arguments: &Arguments,
-    input: &mut dyn BufRead,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> io::Result<Exit> {
-    let Some(contract) = load_or_read(&arguments.contract.contract, input, err)? else {
-        return Ok(Exit::Undecided);
-    };
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
+    let contract = streams.contract(&arguments.contract.contract)?;
     match arguments.format {
-        Format::Text => text(&contract, out)?,
-        Format::Json => json(&contract, out)?,
+        Format::Text => text(&contract, streams.out)?,
+        Format::Json => json(&contract, streams.out)?,
     }
     Ok(Exit::Clean)
 }

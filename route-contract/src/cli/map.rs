@@ -1,13 +1,11 @@
 //! `route-contract map`.
 
-use std::io::{self, BufRead, Write};
+use std::io;
 
 use clap::ValueEnum;
 
-use super::{ContractPath, Exit, load_or_read, report_faults};
-use crate::diagnostic::{Diagnostic, Place};
+use super::{ContractPath, Exit, Stop, Streams};
 use crate::map::{Detail, Map, html, mermaid, svg};
-use crate::proof::TOO_LARGE;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -28,27 +26,13 @@ enum Drawing {
     Mermaid,
 }
 
-pub fn run(
-    arguments: &Arguments,
-    input: &mut dyn BufRead,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> io::Result<Exit> {
-    let Some(contract) = load_or_read(&arguments.contract.contract, input, err)? else {
-        return Ok(Exit::Undecided);
-    };
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
+    let contract = streams.contract(&arguments.contract.contract)?;
     let detail = match arguments.format {
         Drawing::Html | Drawing::Svg => Detail::Profiles,
         Drawing::Mermaid => Detail::Families,
     };
-    let map = match Map::new(&contract, detail) {
-        Ok(map) => map,
-        Err(error) => {
-            let fault = Diagnostic::error(TOO_LARGE, error.to_string()).at(Place::new(&contract.source, 0..0));
-            report_faults(&[fault], err)?;
-            return Ok(Exit::Undecided);
-        }
-    };
+    let map = streams.small_enough(Map::new(&contract, detail), &contract)?;
     let mut text = String::new();
     let drawn = match arguments.format {
         Drawing::Html => html::draw(&map, &mut text),
@@ -56,6 +40,6 @@ pub fn run(
         Drawing::Mermaid => mermaid::draw(&map, &mut text),
     };
     drawn.map_err(io::Error::other)?;
-    out.write_all(text.as_bytes())?;
+    streams.out.write_all(text.as_bytes())?;
     Ok(Exit::Clean)
 }

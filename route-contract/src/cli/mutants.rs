@@ -1,11 +1,11 @@
 //! `route-contract mutants`.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{ContractPath, Exit, Format, JSON_VERSION, counted, counted_classes, load_or_read, report_faults};
+use super::{ContractPath, Exit, Format, JSON_VERSION, Stop, Streams, counted, counted_classes};
 use crate::contract::Contract;
 use crate::diagnostic::{Severity, printable};
 use crate::mutants::{self, Change, Fate, Harmless, Mutant, Operator, Report};
@@ -26,29 +26,15 @@ pub struct Arguments {
     format: Format,
 }
 
-pub fn run(
-    arguments: &Arguments,
-    input: &mut dyn BufRead,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> io::Result<Exit> {
-    let Some(contract) = load_or_read(&arguments.contract.contract, input, err)? else {
-        return Ok(Exit::Undecided);
-    };
-    let report = match mutants::run(&contract, arguments.limit) {
-        Ok(report) => report,
-        Err(faults) => {
-            report_faults(&faults, err)?;
-            return Ok(Exit::Undecided);
-        }
-    };
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
+    let contract = streams.contract(&arguments.contract.contract)?;
+    let report = streams.sound(mutants::run(&contract, arguments.limit))?;
     match arguments.format {
-        Format::Text => text(&contract, &report, arguments.summary, out)?,
-        Format::Json => json(&contract, &report, out)?,
+        Format::Text => text(&contract, &report, arguments.summary, streams.out)?,
+        Format::Json => json(&contract, &report, streams.out)?,
     }
     if report.mutants.is_empty() {
-        writeln!(err, "no mutant was tried: nothing was decided")?;
-        return Ok(Exit::Undecided);
+        return Err(streams.stop("no mutant was tried: nothing was decided"));
     }
     Ok(if report.survivors().next().is_some() {
         Exit::Findings

@@ -1,8 +1,6 @@
 //! `route-contract rules`.
 
-use std::io::{self, Write};
-
-use super::Exit;
+use super::{Exit, Stop, Streams};
 use crate::rules::{PAGES, markdown};
 
 #[derive(Debug, clap::Args)]
@@ -12,14 +10,14 @@ pub struct Arguments {
     markdown: bool,
 }
 
-pub fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Exit> {
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
     if arguments.markdown {
-        out.write_all(markdown().as_bytes())?;
+        streams.out.write_all(markdown().as_bytes())?;
         return Ok(Exit::Clean);
     }
     let width = PAGES.iter().map(|page| page.name.len()).max().unwrap_or(0);
     for page in PAGES {
-        writeln!(out, "{}  {:width$}  {}", page.code, page.name, page.severity)?;
+        writeln!(streams.out, "{}  {:width$}  {}", page.code, page.name, page.severity)?;
     }
     Ok(Exit::Clean)
 }

@@ -1,11 +1,9 @@
 //! `route-contract schema`: JSON Schemas of what is written by hand, for editors, and of what is written here.
 
-use std::io::{self, Write};
-
 use clap::ValueEnum;
 use schemars::{Schema, schema_for};
 
-use super::Exit;
+use super::{Exit, Stop, Streams};
 use crate::contract::{ContractFile, ManifestFile};
 use crate::report::json::CheckReport;
 
@@ -36,8 +34,8 @@ pub fn schema(subject: Subject) -> Schema {
     }
 }
 
-pub fn run(arguments: &Arguments, out: &mut dyn Write) -> io::Result<Exit> {
-    serde_json::to_writer_pretty(&mut *out, &schema(arguments.subject))?;
-    writeln!(out)?;
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
+    serde_json::to_writer_pretty(&mut *streams.out, &schema(arguments.subject))?;
+    writeln!(streams.out)?;
     Ok(Exit::Clean)
 }
