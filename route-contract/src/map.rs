@@ -4,6 +4,7 @@
 //! automaton who owns each node's path. [`html`], [`svg`] and [`mermaid`] draw it.
 
 pub mod html;
+mod markup;
 pub mod mermaid;
 pub mod palette;
 pub mod svg;

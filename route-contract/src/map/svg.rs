@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Write};
 
+use super::markup::Escaped;
 use super::{Map, Node, owner_words, palette, words};
 use crate::ownership::Owner;
 
@@ -143,22 +144,4 @@ fn style(map: &Map<'_>, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, ".f{index}{{fill:{};stroke:{}}}", colours.background, colours.line)?;
     }
     out.write_str("}\n")
-}
-
-/// Text that is safe between tags.
-struct Escaped<'t>(&'t str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for character in self.0.chars() {
-            match character {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                control if control.is_control() => f.write_str("\u{fffd}")?,
-                other => f.write_char(other)?,
-            }
-        }
-        Ok(())
-    }
 }
