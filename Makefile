@@ -8,7 +8,7 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup components demo test check import-corpus lint docs bench bench-peers bench-instructions map-check fuzz fuzz-check clean kit kit-exact kit-paths big-body differential fault starve soak kit-slow
+.PHONY: help setup components demo test check import-corpus lint docs bench bench-peers bench-instructions map-check fuzz fuzz-check clean kit kit-exact kit-paths big-body differential fault starve soak rolling upgrade kit-slow
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -110,6 +110,12 @@ starve: setup ## One family hangs under 2,000 requests and 500 WebSockets; the o
 
 soak: setup ## Twenty minutes of mixed traffic and faults; memory must not grow (SOAK_SECONDS)
 	SOAK_SECONDS=$${SOAK_SECONDS:-1200} $(ENDURE) soak -- --ignored --nocapture
+
+rolling: setup ## Ten rolling restarts of two gateways behind HAProxy under load; no request may fail (ROLLING_ROUNDS)
+	ROLLING_ROUNDS=$${ROLLING_ROUNDS:-10} $(ENDURE) rolling -- --nocapture
+
+upgrade: setup ## Ten binary upgrades under load; no request may fail (UPGRADE_ROUNDS)
+	UPGRADE_ROUNDS=$${UPGRADE_ROUNDS:-10} $(ENDURE) upgrade -- --nocapture
 
 kit-slow: setup ## Run the black-box kit's slow clients against the gateway (KIT: the kit's folder)
 	@$(CARGO) build --locked --package gateway

@@ -1,12 +1,14 @@
-//! What systemd hears, over a real socket: `sd_notify(3)`.
+//! What systemd hears, over a real socket (`sd_notify(3)`), and what its units say.
 
 use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use nix::sys::signal::Signal;
 
 use crate::harness::PATIENCE;
 use crate::harness::deployment::Deployment;
-use crate::harness::process::{Gateway, addresses_in_log};
+use crate::harness::process::{BINARY, Gateway, addresses_in_log};
 
 /// The service manager's end.
 struct Manager {
@@ -89,4 +91,36 @@ fn the_watchdog_is_fed_by_whoever_serves() {
     for _ in 0..3 {
         assert_eq!(manager.next(), ["WATCHDOG=1"]);
     }
+}
+
+/// The units as they are shipped, for the binary under test.
+fn units(folder: &Path) -> Vec<PathBuf> {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/systemd");
+    let units = ["gateway.service", "gateway.socket"].map(|name| {
+        let text = std::fs::read_to_string(shipped.join(name)).expect("a unit");
+        let path = folder.join(name);
+        std::fs::write(&path, text.replace("/usr/bin/gateway", BINARY)).expect("a unit");
+        path
+    });
+    units.into()
+}
+
+#[test]
+fn the_units_are_valid_and_give_no_more_rights_than_needed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let units = units(folder.path());
+    let Ok(verified) = Command::new("systemd-analyze").arg("verify").args(&units).output() else {
+        eprintln!("!! systemd-analyze is not installed (apt-get install systemd): the units are not verified");
+        return;
+    };
+    let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && !said.contains("gateway"), "{said}");
+    // In tenths: what is left are the network, a port below 1024 and what upgrades need.
+    let rated = Command::new("systemd-analyze")
+        .args(["security", "--offline=true", "--threshold=20", "--no-pager"])
+        .arg(&units[0])
+        .output()
+        .expect("a rating");
+    let said = String::from_utf8_lossy(&rated.stdout);
+    assert!(rated.status.success(), "{said}");
 }

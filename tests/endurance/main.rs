@@ -1,7 +1,7 @@
 //! Endurance: the real `gateway` binary in front of upstreams that are processes of their own, under load and faults,
 //! for as long as one likes.
 //!
-//! `make test` runs the short forms; `make fault`, `make starve` and `make soak` the long ones. Times are compared only
+//! `make test` runs the short forms; `make fault`, `starve`, `soak`, `rolling` and `upgrade` the long ones. Times are compared only
 //! with times of the same run, since no two machines are alike.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 #![allow(clippy::print_stdout)] // the upstream process speaks on it, and the long forms show what they measured
@@ -10,11 +10,14 @@
 #[path = "../e2e/harness/mod.rs"]
 mod harness;
 
+mod balancer;
 mod fault;
 mod load;
 mod observed;
+mod rolling;
 mod soak;
 mod starve;
+mod upgrade;
 mod upstream_process;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,8 +31,13 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// A number of seconds from the environment.
 fn seconds(variable: &str, default: u64) -> Duration {
+    Duration::from_secs(number(variable, default))
+}
+
+/// A number from the environment.
+fn number(variable: &str, default: u64) -> u64 {
     let given = std::env::var(variable).ok();
-    Duration::from_secs(given.map_or(default, |text| text.parse().expect("a number of seconds")))
+    given.map_or(default, |text| text.parse().expect("a number"))
 }
 
 /// The runtime of a driver.

@@ -129,6 +129,14 @@ impl Http2Client {
         answer.unwrap_or_else(|error| panic!("GET {target}: {error}"))
     }
 
+    /// The same while the connection takes requests; none once the gateway has asked to leave.
+    #[track_caller]
+    pub fn try_get(&mut self, target: &str) -> Option<Result<Http2Response, h2::Error>> {
+        let mut ready = self.run(self.sender.clone().ready()).ok()?;
+        let (response, _) = ready.send_request(get(target), true).ok()?;
+        Some(self.run(collect(response)))
+    }
+
     /// Waits until the gateway has ended the connection.
     #[track_caller]
     pub fn until_closed(self) -> Result<(), h2::Error> {
