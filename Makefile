@@ -8,7 +8,7 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup components demo test check import-corpus lint docs bench bench-peers bench-instructions map-check fuzz fuzz-check clean kit kit-exact kit-paths big-body differential fault starve soak rolling upgrade kit-slow
+.PHONY: help setup components demo test check import-corpus lint docs bench bench-peers bench-instructions map-check fuzz fuzz-check clean kit kit-exact kit-paths big-body differential fault starve soak rolling upgrade reload-storm kit-slow
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ rolling: setup ## Ten rolling restarts of two gateways behind HAProxy under load
 
 upgrade: setup ## Ten binary upgrades under load; no request may fail (UPGRADE_ROUNDS)
 	UPGRADE_ROUNDS=$${UPGRADE_ROUNDS:-10} $(ENDURE) upgrade -- --nocapture
+
+reload-storm: setup ## 500 reloads under requests, WebSockets and HTTP/2 streams; nothing may be dropped (RELOADS)
+	$(ENDURE) reload_storm -- --ignored --nocapture
 
 kit-slow: setup ## Run the black-box kit's slow clients against the gateway (KIT: the kit's folder)
 	@$(CARGO) build --locked --package gateway

@@ -8,6 +8,7 @@ pub mod demo;
 pub mod listen;
 pub mod proxy;
 pub mod readiness;
+pub mod reload;
 pub mod server;
 pub mod telemetry;
 pub mod upstream;

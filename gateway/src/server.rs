@@ -1,9 +1,9 @@
 //! The one assembly of a running gateway: `run`, `demo` and tests all start it here.
 //!
-//! 1. A checked [`Deployment`], contract and configuration, becomes one [`Generation`].
-//! 2. Both listeners are bound, so that the addresses are real before anything is announced.
-//! 3. Names are resolved and upstreams probed in the background.
-//! 4. The listeners are served from [`Server::open`] to [`Server::stop`], which is [`drain`]. In between, a new binary may
+//! 1. Both listeners are bound, so that the addresses are real before anything is announced.
+//! 2. A checked [`Deployment`], contract and configuration, becomes the first generation; from then on names are resolved
+//!    and upstreams probed in the background, and the next one may take its place ([`crate::reload`]).
+//! 3. The listeners are served from [`Server::open`] to [`Server::stop`], which is [`drain`]. In between, a new binary may
 //!    take them over: [`handover`].
 
 mod control;
@@ -17,6 +17,7 @@ mod signals;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,18 +25,20 @@ use arc_swap::ArcSwap;
 use pingora::apps::HttpServerApp;
 use pingora::proxy::http_proxy;
 use pingora::server::configuration::ServerConf;
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::config::{Config, Deployment, Loaded, Size};
+use crate::config::{Config, Contents, Deployment, Loaded};
 use crate::listen::tls::Reload;
-use crate::listen::{self, HeadLimits, Http2Limits, Listener, Phase, PhaseControl, PlainDoor, Tls};
+use crate::listen::{self, Listener, Phase, PhaseControl, PlainDoor, Tls};
 use crate::proxy::door::PublicDoor;
 use crate::proxy::{Generation, Proxy};
-use crate::readiness::{Board, Probes};
+use crate::readiness::Draining;
+use crate::reload::{Assembly, Follower, Hangups, Reloads, Runtimes};
 use crate::telemetry::metrics::{FamilyGauges, Metrics};
-use crate::upstream::{self, Upstreams};
 use control::Control;
-use descriptors::Room;
+pub(crate) use descriptors::Room;
 pub use drain::Plan;
 use handover::{Sockets, UpgradeError};
 use inherited::Inherited;
@@ -76,10 +79,12 @@ pub enum StartError {
 pub struct State {
     /// The present generation.
     pub generation: Arc<ArcSwap<Generation>>,
-    /// The families' readiness.
-    pub board: Arc<Board>,
+    /// Whether the gateway is about to stop.
+    pub draining: Arc<Draining>,
     /// All counters.
     pub metrics: Arc<Metrics>,
+    /// What has come of reloads.
+    pub reloads: Arc<Reloads>,
 }
 
 impl State {
@@ -89,18 +94,17 @@ impl State {
     /// The encoder's; it writes to memory.
     pub fn render_metrics(&self) -> prometheus::Result<Vec<u8>> {
         let generation = self.generation.load();
-        for upstream in generation.upstreams.all() {
-            if let Some(name) = generation.name(upstream.family()) {
-                let (endpoints_ready, endpoints_down) = upstream.endpoint_counts();
-                let gauges = FamilyGauges {
-                    in_flight: upstream.in_flight(),
-                    waiting: upstream.waiting(),
-                    ready: self.board.is_family_ready(upstream.family()),
-                    endpoints_ready,
-                    endpoints_down,
-                };
-                self.metrics.set_family(name, &gauges);
-            }
+        let board = generation.board(&self.draining);
+        for (family, upstream) in generation.upstreams.by_family() {
+            let (endpoints_ready, endpoints_down) = upstream.endpoint_counts();
+            let gauges = FamilyGauges {
+                in_flight: upstream.in_flight(),
+                waiting: upstream.waiting(),
+                ready: board.is_family_ready(family),
+                endpoints_ready,
+                endpoints_down,
+            };
+            self.metrics.set_family(upstream.name(), &gauges);
         }
         self.metrics.set_log_lines_lost(crate::telemetry::log::lost_lines());
         self.metrics.render()
@@ -120,8 +124,9 @@ pub struct Server {
     service_manager: ServiceManager,
     serving: JoinSet<()>,
     admin_serving: Option<JoinHandle<()>>,
-    _probes: Probes,
-    _control: Control,
+    /// Makes the next generations; the tasks of the present one end when this is dropped.
+    assembly: Arc<Mutex<Assembly>>,
+    control: Control,
     /// Follows the certificates; ends when this is dropped.
     _following: JoinSet<()>,
 }
@@ -154,19 +159,11 @@ impl Server {
     where
         A: HttpServerApp + Send + Sync + 'static,
     {
-        let Deployment {
-            loaded,
-            contract,
-            classifier,
-            ..
-        } = deployment;
         let room = Room::make();
-        let config = &room.fit(&loaded.config);
+        let config = &room.fit(&deployment.loaded.config);
         let metrics = Metrics::new().map_err(|error| setup("the metrics", &error))?;
         let metrics = Arc::new(metrics);
-        let upstreams = Arc::new(Upstreams::new(&contract, config));
-        let board = Arc::new(Board::new(upstreams.clone()));
-        let tls = listener_tls(&loaded, &metrics)?;
+        let tls = listener_tls(&deployment.loaded, &metrics)?;
         let public_socket = inherited.take(inherited::PUBLIC, config.listen.public);
         let admin_socket = inherited.take(inherited::ADMIN, config.listen.admin);
         if !inherited.is_empty() {
@@ -177,22 +174,23 @@ impl Server {
         let control = Control::start().map_err(|error| setup("the control thread", &error))?;
         let admin_listener = bind_on(&control, config.listen.admin, admin_socket).await?;
         let sockets = Sockets::of(&public_listener, &admin_listener).map_err(|error| setup("the sockets", &error))?;
-        let probes = {
-            let _on_its_thread = control.enter();
-            Probes::start(&upstreams).map_err(|error| setup("the probes", &error))?
+        let runtimes = Runtimes {
+            traffic: Handle::current(),
+            control: control.handle().unwrap_or_else(Handle::current),
         };
-        let generation = Generation::new(contract, classifier, upstreams.clone(), config, &metrics);
-        metrics.set_contract(generation.digest());
-        upstream::resolve::start(&upstreams);
+        let assembly = Assembly::first(deployment, room, metrics.clone(), runtimes)
+            .map_err(|error| setup("the upstreams", &error))?;
 
-        let generation = Arc::new(ArcSwap::from_pointee(generation));
+        let (generation, limits) = (assembly.present().clone(), assembly.client_limits());
+        let draining = Arc::new(Draining::default());
         let state = State {
             generation: generation.clone(),
-            board: board.clone(),
+            draining: draining.clone(),
             metrics: metrics.clone(),
+            reloads: Arc::default(),
         };
         let door = Arc::new(PublicDoor::new(generation.clone(), metrics.clone()));
-        let proxy = Proxy::new(generation, board, metrics.clone());
+        let proxy = Proxy::new(generation, draining, metrics.clone());
         let proxy = Arc::new(http_proxy(&Arc::new(pingora_settings(config, &room)), proxy));
         let admin_app = Arc::new(admin(state.clone()));
 
@@ -205,8 +203,8 @@ impl Server {
         let (admin_phase, admin_phases) = PhaseControl::new(Phase::Bound);
         let (public, admin) = (public_listener.local_addr(), admin_listener.local_addr());
         let mut serving = JoinSet::new();
-        serving.spawn(public_listener.serve(proxy, door, public_limits(config), public_phases));
-        let admin_limits = listen::Limits::default();
+        serving.spawn(public_listener.serve(proxy, door, limits, public_phases));
+        let admin_limits = listen::Limits::default().fixed();
         let admin_serving =
             control.spawn(admin_listener.serve(admin_app, Arc::new(PlainDoor), admin_limits, admin_phases));
         Ok(Self {
@@ -219,8 +217,8 @@ impl Server {
             service_manager: ServiceManager::of_this_process(),
             serving,
             admin_serving,
-            _probes: probes,
-            _control: control,
+            assembly: Arc::new(Mutex::new(assembly)),
+            control,
             _following: following,
         })
     }
@@ -246,6 +244,19 @@ impl Server {
         self.public_phase.advance(Phase::Serving);
         let status = format!("serving contract {}", self.state.generation.load().digest());
         self.service_manager.serving(&status);
+    }
+
+    /// Reloads `file` on SIGHUP, and when it has changed where it says `watch = true`, for as long as the gateway runs.
+    /// `loaded` is what its files held when the gateway was started from them.
+    pub fn follow(&self, file: PathBuf, loaded: Contents, hangups: Hangups) {
+        let follower = Follower {
+            file,
+            assembly: self.assembly.clone(),
+            reloads: self.state.reloads.clone(),
+            metrics: self.state.metrics.clone(),
+        };
+        // It ends with the thread.
+        let _following = self.control.spawn(follower.run(loaded, hangups));
     }
 
     /// Runs until a signal says to stop, or until a new binary has taken over; a second signal ends the wait for what is
@@ -304,7 +315,7 @@ impl Server {
     async fn upgrade(&self) -> Result<u32, UpgradeError> {
         let limit = self.state.generation.load().upgrade.ready_timeout.get();
         let sockets = self.sockets.as_ref().ok_or(UpgradeError::FirstProcess)?;
-        handover::start(sockets, &self.state.board, limit).await
+        handover::start(sockets, &self.state, limit).await
     }
 }
 
@@ -399,30 +410,5 @@ fn pingora_settings(config: &Config, room: &Room) -> ServerConf {
         upstream_keepalive_pool_size: KEPT_CONNECTIONS.min(room.kept),
         max_retries: MOST_ATTEMPTS,
         ..ServerConf::default()
-    }
-}
-
-fn public_limits(config: &Config) -> listen::Limits {
-    let limits = &config.limits;
-    let bytes = |size: Size| usize::try_from(size.bytes()).unwrap_or(usize::MAX);
-    let window = |size: Size| u32::try_from(size.bytes()).unwrap_or(u32::MAX);
-    listen::Limits {
-        connections: limits.connections,
-        per_network: limits.connections_per_network.unwrap_or(usize::MAX),
-        head: HeadLimits {
-            target: bytes(limits.target),
-            head: bytes(limits.head),
-            headers: limits.headers,
-        },
-        head_timeout: limits.head_timeout.get(),
-        idle_timeout: limits.idle_timeout.get(),
-        stall_timeout: limits.client_timeout.get(),
-        min_rate: limits.min_rate.bytes(),
-        http2: Http2Limits {
-            streams: config.listen.http2.streams,
-            stream_window: window(config.listen.http2.stream_window),
-            connection_window: window(config.listen.http2.connection_window),
-        },
-        cleartext_http2: config.listen.h2c,
     }
 }

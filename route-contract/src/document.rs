@@ -19,8 +19,18 @@ use crate::diagnostic::{Diagnostic, Place, Source, did_you_mean};
 /// The largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
+/// The most values of one file, keys and elements of lists together: a parsed value takes some two hundred bytes. What
+/// parts values is counted before anything is parsed, so that what stands in strings and comments counts, too.
+pub const MAX_VALUES: usize = 2_000_000;
+
 /// The most faults of one file that are reported.
 const MAX_FAULTS: usize = 50;
+
+/// The most bytes that are read again and again for the sake of further faults: of a file of megabytes, fewer are told.
+const MAX_REREAD: usize = 256 << 20;
+
+/// The longest text of a fault, in characters; names and values of a file may have any length.
+const MAX_TEXT: usize = 400;
 
 /// The codes under which the faults of one kind of file are reported.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +87,12 @@ fn unreadable(name: &str, codes: &Codes, why: &str) -> Diagnostic {
 /// Parses TOML, reporting every syntax fault.
 ///
 /// # Errors
-/// All syntax faults, duplicate keys among them.
+/// All syntax faults, duplicate keys among them; one when there are more than [`MAX_VALUES`].
 pub fn parse<'s>(source: &'s Arc<Source>, codes: &Codes) -> Result<Spanned<DeTable<'s>>, Vec<Diagnostic>> {
+    if let Some(beyond) = memchr::memchr3_iter(b'=', b',', b'[', source.text.as_bytes()).nth(MAX_VALUES) {
+        let fault = Diagnostic::error(codes.syntax, format!("the file has more than {MAX_VALUES} values"));
+        return Err(vec![fault.at(Place::new(source, beyond..beyond + 1))]);
+    }
     let (table, errors) = DeTable::parse_recoverable(&source.text);
     if errors.is_empty() {
         return Ok(table);
@@ -118,6 +132,7 @@ pub fn salvage<T: DeserializeOwned>(table: Spanned<DeTable<'_>>, source: &Arc<So
     };
     // Keys that were taken out because of a fault: that they are missing now is no fault of the file's.
     let mut removed: Vec<Removed> = Vec::new();
+    let mut read = 0;
     loop {
         let error = match T::deserialize(toml::de::Deserializer::from(table.clone())) {
             Ok(value) => {
@@ -137,7 +152,8 @@ pub fn salvage<T: DeserializeOwned>(table: Spanned<DeTable<'_>>, source: &Arc<So
                 .faults
                 .push(fault.diagnostic.at(Place::new(source, span.clone())));
         }
-        if salvaged.faults.len() >= MAX_FAULTS {
+        read += source.text.len();
+        if salvaged.faults.len() >= MAX_FAULTS || read >= MAX_REREAD {
             return salvaged;
         }
         let keep_table = fault.missing.is_none();
@@ -186,7 +202,7 @@ impl Fault {
         if let Some(rest) = message.strip_prefix("unknown field `") {
             let (key, rest) = rest.split_once('`').unwrap_or((rest, ""));
             let expected: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
-            let mut diagnostic = Diagnostic::error(codes.unknown_key, format!("unknown key `{key}`"));
+            let mut diagnostic = Diagnostic::error(codes.unknown_key, shortened(format!("unknown key `{key}`")));
             diagnostic = match did_you_mean(key, expected.iter().copied()) {
                 Some(meant) => diagnostic.with_help(format!("did you mean `{meant}`?")),
                 None if expected.is_empty() => diagnostic,
@@ -297,7 +313,15 @@ fn listed(names: &[&str]) -> String {
 
 /// One line, no full stop.
 fn sentence(message: &str) -> String {
-    message.trim().trim_end_matches('.').replace('\n', "; ")
+    shortened(message.trim().trim_end_matches('.').replace('\n', "; "))
+}
+
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_TEXT) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 #[cfg(test)]
@@ -372,6 +396,27 @@ mod tests {
                 .any(|(place, message)| place == "T1 t.toml:2:1" && message.contains("duplicate")),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn hostile_files_are_refused_in_bounded_time_and_words() {
+        let long = "k".repeat(1 << 20);
+        let found = faults(&format!("version = 1\n{long} = 1\n"));
+        assert!(found[0].1.len() < 2 * MAX_TEXT, "{}", found[0].1.len());
+        let found = faults(&format!("version = [{}]\n", "1,".repeat(MAX_VALUES + 1)));
+        assert!(found[0].1.contains("more than"), "{found:?}");
+        for nested in [
+            "[".repeat(100_000),
+            "{a=".repeat(100_000),
+            format!("{}1", "a.".repeat(100_000)),
+        ] {
+            assert!(!faults(&format!("version = {nested}\n")).is_empty());
+            assert!(!faults(&format!("{nested} = 1\n")).is_empty());
+        }
+        // Of a large file with many faults, some are told.
+        let many: String = (0..200_000).map(|n| format!("[[item]]\nname = {n}\n")).collect();
+        let found = faults(&format!("version = 1\n{many}"));
+        assert!((1..=MAX_FAULTS).contains(&found.len()), "{}", found.len());
     }
 
     #[test]

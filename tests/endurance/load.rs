@@ -111,6 +111,10 @@ impl Latencies {
         self.0.push(began.elapsed());
     }
 
+    pub fn add_taken(&mut self, taken: Duration) {
+        self.0.push(taken);
+    }
+
     pub fn count(&self) -> usize {
         self.0.len()
     }

@@ -1,8 +1,8 @@
 //! Endurance: the real `gateway` binary in front of upstreams that are processes of their own, under load and faults,
 //! for as long as one likes.
 //!
-//! `make test` runs the short forms; `make fault`, `starve`, `soak`, `rolling` and `upgrade` the long ones. Times are compared only
-//! with times of the same run, since no two machines are alike.
+//! `make test` runs the short forms; `make fault`, `starve`, `soak`, `rolling`, `upgrade` and `reload-storm` the long ones.
+//! Times are compared only with times of the same run, since no two machines are alike.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a test fails by panicking
 #![allow(clippy::print_stdout)] // the upstream process speaks on it, and the long forms show what they measured
 
@@ -14,6 +14,7 @@ mod balancer;
 mod fault;
 mod load;
 mod observed;
+mod reload;
 mod rolling;
 mod soak;
 mod starve;

@@ -1,7 +1,8 @@
 //! An upstream that is a process of its own, so that it can be killed, frozen and restarted: this very test binary,
 //! started again with the one test below.
 //!
-//! It answers every request with 200 and its target, `/readyz` always, and upgrades to a WebSocket that stays silent.
+//! It answers every request with 200 and its target, `/readyz` always, and upgrades to a WebSocket that sends back what
+//! comes.
 //! Each POST is noted in a file before anything else, by its target. `POST /mode/NAME` makes it misbehave from then on.
 
 use std::fs::{File, OpenOptions};
@@ -176,7 +177,8 @@ async fn attend(mut socket: TcpStream, mode: Arc<watch::Sender<Mode>>, journal: 
             if head.to_ascii_lowercase().contains("upgrade: websocket") {
                 let accepted = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
                 let _ = socket.write_all(accepted).await;
-                let _ = tokio::io::copy(&mut socket, &mut tokio::io::sink()).await;
+                let (mut from, mut to) = socket.split();
+                let _ = tokio::io::copy(&mut from, &mut to).await;
                 return;
             }
             let now = *mode.borrow();

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::proxy::refusal::Refusal;
 use crate::proxy::request_id::{RequestId, X_REQUEST_ID};
 use crate::readiness::{Answer, Paths};
+use crate::reload::report::Reload;
 use crate::server::State;
 
 /// The format of Prometheus' text exposition.
@@ -59,6 +60,20 @@ impl Admin {
                     .unwrap_or_default();
                 response(StatusCode::OK, "application/json", body, head_only)
             }
+            Page::Reload => {
+                let generation = self.state.generation.load();
+                let (last, last_refused) = (self.state.reloads.last(), self.state.reloads.last_refused());
+                let page = ReloadPage {
+                    generation: generation.number(),
+                    since: generation.since(),
+                    contract: generation.digest(),
+                    last: last.as_deref(),
+                    last_refused: last_refused.as_deref(),
+                };
+                // Strings, numbers and lists of them are always JSON.
+                let body = serde_json::to_vec(&page).unwrap_or_default();
+                response(StatusCode::OK, "application/json", body, head_only)
+            }
         }
     }
 
@@ -66,10 +81,12 @@ impl Admin {
         match target.split(|byte| *byte == b'?').next()? {
             b"/metrics" => Some(Page::Metrics),
             b"/contract" => Some(Page::Contract),
+            b"/reload" => Some(Page::Reload),
             _ => {
-                let board = &self.state.board;
-                let question = self.readiness.question(target, board)?;
-                Some(Page::Readiness(Answer::to(question, board)))
+                let generation = self.state.generation.load();
+                let board = generation.board(&self.state.draining);
+                let question = self.readiness.question(target, &board)?;
+                Some(Page::Readiness(Answer::to(question, &board)))
             }
         }
     }
@@ -79,6 +96,7 @@ enum Page {
     Readiness(Answer),
     Metrics,
     Contract,
+    Reload,
 }
 
 #[async_trait]
@@ -120,6 +138,22 @@ impl<'c> ContractPage<'c> {
             .collect();
         Self { digest, families }
     }
+}
+
+/// The generation in force, and what has come of reloads.
+#[derive(Serialize)]
+struct ReloadPage<'r> {
+    /// Its number; the first is 1.
+    generation: u64,
+    /// When it was made (RFC 3339).
+    since: &'r str,
+    /// The digest of its contract.
+    contract: &'r str,
+    /// The last reload; null before the first.
+    last: Option<&'r Reload>,
+    /// The last one that was refused, whatever came after it; null before the first.
+    #[serde(rename = "lastRefused")]
+    last_refused: Option<&'r Reload>,
 }
 
 fn response(status: StatusCode, content_type: &'static str, body: Vec<u8>, head_only: bool) -> Response<Vec<u8>> {

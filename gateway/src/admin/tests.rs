@@ -12,7 +12,6 @@ use super::*;
 use crate::config::load_source;
 use crate::listen::{Limits, Listener, Phase, PhaseControl, PlainDoor};
 use crate::proxy::Generation;
-use crate::readiness::Board;
 use crate::server::State;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::Upstreams;
@@ -32,13 +31,14 @@ fn state() -> State {
         .config;
     let metrics = Metrics::new().unwrap();
     let classifier = Classifier::new(&contract).unwrap();
-    let upstreams = Arc::new(Upstreams::new(&contract, &config));
+    let upstreams = Arc::new(Upstreams::new(&contract, &config).unwrap());
     State {
-        board: Arc::new(Board::new(upstreams.clone())),
+        draining: Arc::default(),
         generation: Arc::new(ArcSwap::from_pointee(Generation::new(
-            contract, classifier, upstreams, &config, &metrics,
+            1, contract, classifier, upstreams, &config, &metrics,
         ))),
         metrics: Arc::new(metrics),
+        reloads: Arc::default(),
     }
 }
 
@@ -65,7 +65,7 @@ async fn the_pages_are_served_read_only() {
     let address = listener.local_addr();
     let (phase, phases) = PhaseControl::new(Phase::Serving);
     let admin = Arc::new(Admin::new(state()));
-    let serving = tokio::spawn(listener.serve(admin, Arc::new(PlainDoor), Limits::default(), phases));
+    let serving = tokio::spawn(listener.serve(admin, Arc::new(PlainDoor), Limits::default().fixed(), phases));
 
     let digest = Contract::load_with(Path::new("c"), &|_| Ok(Source::new("c", CONTRACT)))
         .unwrap()

@@ -6,11 +6,22 @@ use std::path::Path;
 use route_contract::contract::Serve;
 use route_contract::diagnostic::Severity;
 
-use super::{CLEAN, FOUND, findings};
+use super::{CLEAN, ConfigFile, FOUND, counted, findings, online};
 use crate::config::{Deployment, Ready, Upstream};
 
+/// What `gateway check` takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct Options {
+    #[command(flatten)]
+    file: ConfigFile,
+    /// Resolve and probe every upstream once, too, and fail when one is not ready.
+    #[arg(long)]
+    online: bool,
+}
+
 /// Checks a configuration with its contract. Findings go to standard error, counts to standard output.
-pub(super) fn run(file: &Path) -> u8 {
+pub(super) fn run(options: &Options) -> u8 {
+    let file = options.file.config.as_path();
     match Deployment::load(file, &|name| std::env::var_os(name)) {
         Err(found) => {
             let code = findings::report(&found);
@@ -26,9 +37,19 @@ pub(super) fn run(file: &Path) -> u8 {
         }
         Ok(deployment) => {
             findings::report(&deployment.warnings);
-            match summarize(&mut io::stdout().lock(), file, &deployment) {
-                Ok(()) => CLEAN,
-                Err(_) => FOUND,
+            let mut out = io::stdout().lock();
+            let probed = summarize(&mut out, file, &deployment).and_then(|()| match options.online {
+                true => online::probe(&deployment, &mut out),
+                false => Ok(true),
+            });
+            match probed {
+                Ok(true) => CLEAN,
+                Ok(false) => FOUND,
+                Err(error) => {
+                    // The code says it all when standard error is gone.
+                    let _ = writeln!(io::stderr().lock(), "error: {error}");
+                    FOUND
+                }
             }
         }
     }
@@ -72,8 +93,4 @@ fn conduct(upstream: &Upstream) -> String {
         Ready::Unprobed => format!("{part}, not probed, ready until connections fail"),
         Ready::Probe(probe) => format!("{part}, probed every {} for at most {}", probe.interval, probe.timeout),
     }
-}
-
-fn counted(number: usize, one: &str, more: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { more })
 }

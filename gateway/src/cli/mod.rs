@@ -7,6 +7,7 @@ mod check;
 mod config;
 mod demo;
 mod findings;
+mod online;
 mod ready;
 mod run;
 
@@ -36,7 +37,7 @@ enum Command {
     /// Serve: classify, forward and refuse requests until SIGTERM.
     Run(run::Options),
     /// Do everything `run` does short of listening, and report every finding.
-    Check(ConfigFile),
+    Check(check::Options),
     /// Print the effective configuration: every value, default or not, and where it came from.
     Config(config::Options),
     /// Serve the reference deployment with embedded profile servers, and print what to try.
@@ -72,9 +73,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     ExitCode::from(match arguments.command {
         Command::Run(options) => run::run(&options),
-        Command::Check(file) => check::run(&file.config),
+        Command::Check(options) => check::run(&options),
         Command::Config(options) => config::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Ready(options) => ready::run(&options),
     })
+}
+
+/// A number with its noun.
+fn counted(number: usize, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
 }

@@ -2,12 +2,14 @@
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use route_contract::contract::Serve;
 
 use super::{CLEAN, ConfigFile, FOUND, UNDECIDED, findings};
 use crate::admin::Admin;
-use crate::config::Deployment;
+use crate::config::{Contents, Deployment};
+use crate::reload::Hangups;
 use crate::server::handover::{FLAG, Predecessor};
 use crate::server::inherited::Inherited;
 use crate::server::{self, Server, Signals};
@@ -37,7 +39,9 @@ pub(super) fn run(options: &Options) -> u8 {
         Ok(inherited) => inherited,
         Err(error) => return fail("cannot use the sockets that were passed", &error),
     };
-    let deployment = match Deployment::load(&options.file.config, &|name| std::env::var_os(name)) {
+    let file = &options.file.config;
+    let mut loaded = Contents::default();
+    let deployment = match Deployment::load_noting(file, &|name| std::env::var_os(name), &mut loaded) {
         Ok(deployment) => deployment,
         Err(found) => return findings::report(&found),
     };
@@ -50,14 +54,20 @@ pub(super) fn run(options: &Options) -> u8 {
         Ok(log) => log,
         Err(error) => return fail("cannot start the log", &error),
     };
-    let code = runtime.block_on(serve(deployment, inherited, predecessor));
+    let code = runtime.block_on(serve(file, loaded, deployment, inherited, predecessor));
     // Connections that outlived the stop hold tasks; nothing waits for them any more.
     runtime.shutdown_background();
     drop(log);
     code
 }
 
-async fn serve(deployment: Deployment, inherited: Inherited, predecessor: Option<Predecessor>) -> u8 {
+async fn serve(
+    file: &Path,
+    loaded: Contents,
+    deployment: Deployment,
+    inherited: Inherited,
+    predecessor: Option<Predecessor>,
+) -> u8 {
     for warning in &deployment.warnings {
         let place = warning.place.as_ref().map(ToString::to_string).unwrap_or_default();
         tracing::warn!(code = warning.code, place, "{}", warning.message);
@@ -70,9 +80,9 @@ async fn serve(deployment: Deployment, inherited: Inherited, predecessor: Option
         Ok(server) => server,
         Err(error) => return fail("cannot start", &error),
     };
-    let signals = match Signals::new() {
-        Ok(signals) => signals,
-        Err(error) => return fail("cannot receive signals", &error),
+    let (signals, hangups) = match (Signals::new(), Hangups::new()) {
+        (Ok(signals), Ok(hangups)) => (signals, hangups),
+        (Err(error), _) | (_, Err(error)) => return fail("cannot receive signals", &error),
     };
     match predecessor {
         None => server.open(),
@@ -82,6 +92,7 @@ async fn serve(deployment: Deployment, inherited: Inherited, predecessor: Option
             }
         }
     }
+    server.follow(file.to_owned(), loaded, hangups);
     tracing::info!(
         public = %server.public_address(),
         admin = %server.admin_address(),

@@ -24,7 +24,8 @@ fn upstream_for_each_family(loaded: &Loaded, contract: &Contract, found: &mut Ve
     for family in contract.families.iter().filter(|family| family.serve == Serve::Forward) {
         forwarded += 1;
         let name = &family.name;
-        if loaded.config.upstream.contains_key(name) {
+        // One that is there and could not be read has had its faults reported.
+        if loaded.config.upstream.contains_key(name) || loaded.entry(&["upstream", name]).is_some() {
             continue;
         }
         found.push(

@@ -68,6 +68,27 @@ pub const TIME_NEVER_REACHED: &str = "GW0223";
 /// A drain that is over before its delay.
 pub const DRAIN_TIMES: &str = "GW0225";
 
+/// A reload with another value of a key that only a restart can change.
+pub const NEEDS_RESTART: &str = "GW0301";
+/// A watched contract that has lost what no table of the configuration would show.
+pub const FAMILY_LOST: &str = "GW0302";
+/// A watched file that looks cut off, or files that change while they are read.
+pub const FILE_UNFINISHED: &str = "GW0303";
+
+/// Findings about the meaning of a configuration that hold whatever is wrong with its other values.
+pub const OF_ONE_VALUE: &[&str] = &[
+    OUT_OF_RANGE,
+    UPSTREAM_MISSING,
+    UPSTREAM_UNKNOWN,
+    UPSTREAM_NEVER,
+    PROBE_TARGET,
+    READINESS_PATH,
+    READINESS_CLAIMED,
+    READINESS_TWICE,
+    ADMIN_EXPOSED,
+    AFFINITY_PARAMETER,
+];
+
 /// Each code with what it says.
 pub const TABLE: &[(&str, &str)] = &[
     (
@@ -170,6 +191,18 @@ pub const TABLE: &[(&str, &str)] = &[
         "A time limit of a family is never reached, as its total time is over before (a warning).",
     ),
     (DRAIN_TIMES, "`drain.timeout` leaves no time after `drain.delay`."),
+    (
+        NEEDS_RESTART,
+        "A reload has another value of a key that only a restart can change; nothing of it was taken over.",
+    ),
+    (
+        FAMILY_LOST,
+        "A watched contract has lost a family that is never forwarded, or the `routes` of a family; SIGHUP takes it over.",
+    ),
+    (
+        FILE_UNFINISHED,
+        "A watched file looks cut off, or the files change while they are read; SIGHUP takes a whole file over.",
+    ),
 ];
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::de::{Deserialize, Deserializer, Error as _, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use super::quantity::{self, Fault};
+
 /// A time of at least one millisecond and at most a day.
 ///
 /// Written as a whole number with one of the units `ms`, `s`, `m` and `h`. A bare number is refused: whether
@@ -86,34 +88,25 @@ pub enum DurationError {
     TooLong,
 }
 
+impl From<Fault> for DurationError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Empty => Self::Empty,
+            Fault::Signed => Self::Signed,
+            Fault::NotANumber => Self::NotANumber,
+            Fault::NoUnit => Self::NoUnit,
+            Fault::Fraction => Self::Fraction,
+            Fault::UnknownUnit => Self::UnknownUnit,
+            Fault::TooLarge => Self::TooLong,
+        }
+    }
+}
+
 impl FromStr for Duration {
     type Err = DurationError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.trim().is_empty() {
-            return Err(DurationError::Empty);
-        }
-        if text.starts_with(['-', '+']) {
-            return Err(DurationError::Signed);
-        }
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, unit) = text.split_at(digits);
-        if number.is_empty() {
-            return Err(DurationError::NotANumber);
-        }
-        if unit.is_empty() {
-            return Err(DurationError::NoUnit);
-        }
-        if unit.starts_with(['.', ',']) {
-            return Err(DurationError::Fraction);
-        }
-        let (_, scale) = UNITS
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .ok_or(DurationError::UnknownUnit)?;
-        // Digits alone fail to parse only when there are too many of them.
-        let number: u64 = number.parse().map_err(|_| DurationError::TooLong)?;
-        let milliseconds = number.checked_mul(*scale).ok_or(DurationError::TooLong)?;
+        let milliseconds = quantity::parse(text, &UNITS)?;
         if milliseconds == 0 {
             return Err(DurationError::Zero);
         }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
 
-use super::Loaded;
+use super::{Loaded, variables};
 
 /// The version of the JSON form.
 pub const JSON_VERSION: u32 = 1;
@@ -193,12 +193,17 @@ fn bare_or_quoted(key: &str) -> String {
     if bare {
         key.to_owned()
     } else {
-        literal(&Value::from(key))
+        quoted(&Value::from(key))
     }
 }
 
-/// A JSON scalar or array of scalars is a TOML one, but for DEL, which TOML wants escaped in strings.
+/// A value as it is written; what would be taken for a variable is not one.
 fn literal(value: &Value) -> String {
+    variables::escaped(&quoted(value))
+}
+
+/// A JSON scalar or array of scalars is a TOML one, but for DEL, which TOML wants escaped in strings.
+fn quoted(value: &Value) -> String {
     value.to_string().replace('\u{7f}', "\\u007f")
 }
 
@@ -221,7 +226,7 @@ mod tests {
     fn every_value_is_shown_with_its_origin() {
         let text = toml(&load(TEXT)).unwrap();
         for line in [
-            "contract = \"contract.toml\"  # g.toml:1\n# threads is not set  # default\n\n[listen]\n",
+            "contract = \"contract.toml\"  # g.toml:1\nwatch = false  # default\n# threads is not set  # default\n\n[listen]\n",
             "public = \"127.0.0.1:8080\"  # g.toml:3, ${ADDR}\nadmin = \"127.0.0.1:9901\"  # default\n",
             "\n[upstream.a]\nurl = \"http://inner\"  # g.toml:5, ${URL}\nurls = []  # default\n",
             "\n[upstream.a.ready]\npath = \"/r\"  # g.toml:6\ninterval = \"2s\"  # default\n",

@@ -10,7 +10,7 @@ use crate::certificate::IdentityFiles;
 use crate::listen::tls::{ClientCertificates, TlsSettings};
 
 /// TLS on the public listener. All files are PEM; a relative path is taken from the folder of this file.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct ListenTls {
     /// The certificate, followed by its chain, for clients that name no host or one that no other certificate bears.
@@ -39,7 +39,7 @@ impl ListenTls {
 }
 
 /// One certificate and its key.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateFiles {
     /// The certificate, followed by its chain.
@@ -73,7 +73,7 @@ pub enum ClientAuth {
 }
 
 /// What one HTTP/2 connection of a client may hold.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http2 {
     /// Requests at once on one connection. 1 to 10,000.

@@ -40,11 +40,19 @@ impl Loaded {
     }
 
     /// The place of the key at the end of a path, or the value of the nearest table around it.
-    pub(super) fn key_place(&self, path: &[&str]) -> Place {
+    pub(crate) fn key_place(&self, path: &[&str]) -> Place {
         match self.places.get(path) {
             Some(entry) => Place::new(&self.source, entry.key.clone()),
             None => self.place(path),
         }
+    }
+
+    /// The files of certificates, keys and authorities that upstreams are spoken to with. Those of the listener are
+    /// followed by themselves.
+    pub fn files_of_tls(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let tables = self.config.upstream.values().filter_map(|table| table.tls.as_ref());
+        let files = tables.flat_map(|tls| tls.ca.iter().chain(&tls.cert).chain(&tls.key));
+        files.map(|file| self.resolve(file))
     }
 
     /// What the file says at exactly this path.
@@ -73,41 +81,64 @@ pub fn load_source(
     folder: &Path,
     environment: Environment<'_>,
 ) -> Result<Loaded, Vec<Diagnostic>> {
-    let shown = masked(source);
-    let loaded = read(source, environment).map_err(|faults| cover(faults, source, &shown));
-    let (mut config, places) = loaded?;
-    config.folder = folder.to_owned();
-    Ok(Loaded {
-        config,
-        source: shown,
-        places,
-    })
+    let salvaged = salvage(source, folder, environment);
+    match salvaged.loaded {
+        Some(loaded) if salvaged.faults.is_empty() => Ok(loaded),
+        _ => Err(salvaged.faults),
+    }
 }
 
-fn read(source: &Arc<Source>, environment: Environment<'_>) -> Result<(Config, Places), Vec<Diagnostic>> {
-    let mut table = document::parse(source, &codes::DOCUMENT)?;
+/// A configuration as far as the faults of its form allow.
+pub(super) struct Salvaged {
+    /// What is left without the values at fault, for a look at what the others mean; none where nothing is.
+    pub loaded: Option<Loaded>,
+    /// All faults of its form; empty where the configuration is whole.
+    pub faults: Vec<Diagnostic>,
+}
+
+/// Reads what can be read of a text, see [`load_source`].
+pub(super) fn salvage(source: &Arc<Source>, folder: &Path, environment: Environment<'_>) -> Salvaged {
+    let shown = masked(source);
+    let (config, faults) = read(source, environment);
+    let loaded = config.map(|(mut config, places)| {
+        config.folder = folder.to_owned();
+        Loaded {
+            config,
+            source: Arc::clone(&shown),
+            places,
+        }
+    });
+    Salvaged {
+        loaded,
+        faults: cover(faults, source, &shown),
+    }
+}
+
+fn read(source: &Arc<Source>, environment: Environment<'_>) -> (Option<(Config, Places)>, Vec<Diagnostic>) {
+    let mut table = match document::parse(source, &codes::DOCUMENT) {
+        Ok(table) => table,
+        Err(faults) => return (None, faults),
+    };
     let (expanded, mut faults) = variables::expand(&mut table, source, environment);
     if faults.len() >= variables::MAX_FAULTS {
-        return Err(faults);
+        return (None, faults);
     }
     let places = Places::of(&table, &expanded);
     let unexpanded: Vec<Range<usize>> = faults
         .iter()
         .filter_map(|fault| fault.place.as_ref().map(|place| place.span.clone()))
         .collect();
-    match document::deserialize::<Config>(table, source, &codes::DOCUMENT) {
-        Ok(config) if faults.is_empty() => return Ok((config, places)),
-        Ok(_) => {}
-        Err(found) => faults.extend(
-            found
-                .into_iter()
-                // A value that could not be expanded has had its fault reported already.
-                .filter(|fault| !unexpanded.iter().any(|span| covers(fault, span)))
-                .map(|fault| name_variables(explain(fault), &expanded)),
-        ),
-    }
+    let salvaged = document::salvage::<Config>(table, source, &codes::DOCUMENT);
+    faults.extend(
+        salvaged
+            .faults
+            .into_iter()
+            // A value that could not be expanded has had its fault reported already.
+            .filter(|fault| !unexpanded.iter().any(|span| covers(fault, span)))
+            .map(|fault| name_variables(explain(fault), &expanded)),
+    );
     faults.sort_by_key(|fault| fault.place.as_ref().map_or(0, |place| place.span.start));
-    Err(faults)
+    (salvaged.value.map(|config| (config, places)), faults)
 }
 
 /// Says how to mend what the standard library and `ipnet` refuse in a few words.

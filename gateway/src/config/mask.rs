@@ -34,6 +34,20 @@ pub(super) fn masked(source: &Arc<Source>) -> Arc<Source> {
     Source::new(source.name.clone(), text)
 }
 
+/// A text in which no URL says where it leads: for those who may know what is wrong, and not where upstreams are.
+pub(crate) fn without_authorities(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        out.push_str(before);
+        out.push_str("://***");
+        let ends = |character: char| character.is_whitespace() || "\"'`,;)>".contains(character);
+        rest = after.find(ends).and_then(|end| after.get(end..)).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
 /// Makes findings show `masked` where they show `source`.
 pub(super) fn cover(mut findings: Vec<Diagnostic>, source: &Arc<Source>, masked: &Arc<Source>) -> Vec<Diagnostic> {
     for finding in &mut findings {
@@ -50,6 +64,20 @@ pub(super) fn cover(mut findings: Vec<Diagnostic>, source: &Arc<Source>, masked:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn authorities_are_taken_out_of_a_text() {
+        for (text, expected) in [
+            ("nothing here", "nothing here"),
+            (
+                "`http://h:80`, or https://u:p@[::1]/x?y",
+                "`http://***`, or https://***",
+            ),
+            ("\"://\" alone", "\"://***\" alone"),
+        ] {
+            assert_eq!(without_authorities(text), expected);
+        }
+    }
 
     #[test]
     fn user_information_is_covered_and_nothing_else_moves() {

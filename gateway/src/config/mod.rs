@@ -8,7 +8,8 @@ mod affinity;
 mod agreement;
 mod certificates;
 mod check;
-mod codes;
+pub(crate) mod codes;
+mod contents;
 mod deployment;
 mod drain;
 mod duration;
@@ -18,6 +19,7 @@ mod listen_tls;
 mod load;
 mod mask;
 mod places;
+mod quantity;
 mod readiness;
 mod share;
 mod size;
@@ -39,12 +41,14 @@ pub use affinity::{Affinity, AffinityError};
 pub use agreement::agree;
 pub use check::check;
 pub use codes::{DOCUMENT, TABLE};
+pub use contents::Contents;
 pub use deployment::Deployment;
 pub use drain::{Drain, Upgrade};
 pub use duration::{Duration, DurationError};
 pub use endpoint::{Host, UpstreamUrl, UpstreamUrlError};
 pub use listen_tls::{CertificateFiles, ClientAuth, Http2, ListenTls, TlsVersion};
 pub use load::{Loaded, load, load_source};
+pub(crate) use mask::without_authorities;
 pub use readiness::{Probe, Ready};
 pub use share::{Share, ShareError};
 pub use size::{Size, SizeError};
@@ -54,7 +58,7 @@ pub use variables::Environment;
 pub use withheld::{WithheldHeader, WithheldHeaderError};
 
 /// The whole file.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The folder of the file, from which relative paths are taken; no key of it.
@@ -62,6 +66,10 @@ pub struct Config {
     pub folder: PathBuf,
     /// The contract file; a relative path is taken from the folder of this file.
     pub contract: PathBuf,
+    /// Whether this file, the contract and all other files that it names are looked at, and taken over when they have
+    /// changed; SIGHUP does that at any time.
+    #[serde(default)]
+    pub watch: bool,
     /// Worker threads; left out, one for each core.
     pub threads: Option<NonZeroUsize>,
     /// Where the gateway listens.
@@ -97,7 +105,7 @@ impl Config {
 }
 
 /// Addresses to listen on.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Listen {
     /// The address for traffic.
@@ -128,7 +136,7 @@ impl Listen {
 }
 
 /// Paths on the public listener that the gateway answers itself. The contract must not own them.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct PublicReadiness {
     /// Answers like the admin listener's `/livez`.
@@ -138,7 +146,7 @@ pub struct PublicReadiness {
 }
 
 /// Trust in what a client says about itself.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarded {
     /// Networks of proxies in front of the gateway. From any other peer, `X-Forwarded-For`, `-Proto`,
@@ -148,7 +156,7 @@ pub struct Forwarded {
 }
 
 /// What one client may send and hold.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Open connections on the public listener; more wait in the kernel's queue. 1 to 1,000,000.
@@ -199,7 +207,7 @@ impl Default for Limits {
 }
 
 /// The access log.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     /// Whether each request leaves a JSON line on standard output.

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use super::quantity::{self, Fault};
+
 /// A number of bytes, at most 1 TiB.
 ///
 /// Written as a whole number with one of the units `B`, `KiB`, `MiB` and `GiB`. The decimal units `KB`, `MB` and
@@ -85,38 +87,28 @@ impl FromStr for Size {
     type Err = SizeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.trim().is_empty() {
-            return Err(SizeError::Empty);
-        }
-        if text.starts_with(['-', '+']) {
-            return Err(SizeError::Signed);
-        }
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, unit) = text.split_at(digits);
-        if number.is_empty() {
-            return Err(SizeError::NotANumber);
-        }
-        if unit.is_empty() {
-            return Err(SizeError::NoUnit);
-        }
-        if unit.starts_with(['.', ',']) {
-            return Err(SizeError::Fraction);
-        }
-        let (_, scale) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(|| {
-            if ["kb", "mb", "gb", "tb"].contains(&unit.to_ascii_lowercase().as_str()) {
-                SizeError::DecimalUnit
-            } else {
-                SizeError::UnknownUnit
-            }
+        let bytes = quantity::parse(text, &UNITS).map_err(|fault| match fault {
+            Fault::Empty => SizeError::Empty,
+            Fault::Signed => SizeError::Signed,
+            Fault::NotANumber => SizeError::NotANumber,
+            Fault::NoUnit => SizeError::NoUnit,
+            Fault::Fraction => SizeError::Fraction,
+            Fault::UnknownUnit if has_decimal_unit(text) => SizeError::DecimalUnit,
+            Fault::UnknownUnit => SizeError::UnknownUnit,
+            Fault::TooLarge => SizeError::TooLarge,
         })?;
-        // Digits alone fail to parse only when there are too many of them.
-        let number: u64 = number.parse().map_err(|_| SizeError::TooLarge)?;
-        let bytes = number.checked_mul(*scale).ok_or(SizeError::TooLarge)?;
         if bytes > Self::MAX.bytes {
             return Err(SizeError::TooLarge);
         }
         Ok(Self { bytes })
     }
+}
+
+fn has_decimal_unit(text: &str) -> bool {
+    let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    ["kb", "mb", "gb", "tb"]
+        .iter()
+        .any(|decimal| unit.eq_ignore_ascii_case(decimal))
 }
 
 /// The shortest form: the largest unit that divides the number.

@@ -8,7 +8,7 @@ use super::{Affinity, Config, Duration, Ready, Share, UpstreamUrl, WithheldHeade
 use crate::certificate::IdentityFiles;
 
 /// How one family is served.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Upstream {
     /// `http://host:port`, `https://host:port`, or `h2c://host:port` for HTTP/2 without TLS; without path, query or
@@ -151,7 +151,7 @@ pub enum Protocol {
 }
 
 /// TLS to a family's endpoints. All files are PEM; they are read when the configuration is.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct UpstreamTls {
     /// The authorities that are trusted; left out, those of the system.

@@ -1,4 +1,4 @@
-//! `${VAR}` and `${VAR:-default}` in the string values of a configuration.
+//! `${VAR}` and `${VAR:-default}` in the string values of a configuration; `$${` is the text `${`.
 //!
 //! Values are expanded after the file is parsed, so no value can add a key, a table or a comment. A value is
 //! taken as it is: a `${` inside it is not expanded again. Nothing reported here holds a value, as a
@@ -27,6 +27,14 @@ pub(super) struct Expanded {
     pub names: Vec<String>,
     /// The value after expansion; never shown.
     pub value: String,
+}
+
+/// What begins a reference; with another `$` before it, it is nothing but these two characters.
+const OPENING: &str = "${";
+
+/// A text that is read as it is: every `${` in it is written with another `$` before it.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace(OPENING, "$${")
 }
 
 /// The most faults that are reported.
@@ -94,7 +102,7 @@ impl Expansion<'_> {
                     self.value(element);
                 }
             }
-            DeValue::String(text) if text.contains("${") && self.faults.len() < MAX_FAULTS => {
+            DeValue::String(text) if text.contains(OPENING) && self.faults.len() < MAX_FAULTS => {
                 if let Some(expanded) = self.text(text, span) {
                     *text = expanded.into();
                 }
@@ -196,23 +204,29 @@ impl Expansion<'_> {
 fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Malformed<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
-    while let Some(start) = rest.find("${") {
+    while let Some(start) = rest.find(OPENING) {
         let (literal, reference) = rest.split_at(start);
+        if let Some(before) = literal.strip_suffix('$') {
+            pieces.push(Piece::Literal(before));
+            pieces.push(Piece::Literal(OPENING));
+            rest = reference.get(OPENING.len()..).unwrap_or_default();
+            continue;
+        }
         if !literal.is_empty() {
             pieces.push(Piece::Literal(literal));
         }
-        let inner = reference.get(2..).unwrap_or_default();
+        let inner = reference.get(OPENING.len()..).unwrap_or_default();
         let malformed = |text, why, help| Malformed { text, why, help };
         let Some(close) = inner.find('}') else {
             return Err(malformed(
                 reference,
                 "`${` is not closed",
-                "write `${NAME}` or `${NAME:-default}`",
+                "write `${NAME}` or `${NAME:-default}`, or `$${` for the text `${`",
             ));
         };
         let (body, after) = inner.split_at(close);
         let whole = reference.get(..close + 3).unwrap_or(reference);
-        if body.contains("${") {
+        if body.contains(OPENING) {
             return Err(malformed(
                 whole,
                 "a `${...}` stands inside another",
@@ -296,6 +310,9 @@ mod tests {
             ("${RAW}", "${HOST}"),
             ("${NONE:-a:-b $ c}", "a:-b $ c"),
             ("é${HOST}é", "éhé"),
+            ("$${HOST}", "${HOST}"),
+            ("$${", "${"),
+            ("a$${b${HOST}$$${c", "a${bh$${c"),
         ] {
             assert_eq!(expanded(text).as_deref(), Ok(expected), "{text}");
         }
@@ -322,6 +339,13 @@ mod tests {
             };
             assert_eq!((found.as_str(), *at), (code, column), "{text}");
             assert!(message.contains(words), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn an_escaped_text_is_read_as_it_was() {
+        for text in ["${HOST}", "$${", "$$", "${", "a ${ b } $", "plain"] {
+            assert_eq!(expanded(&escaped(text)).as_deref(), Ok(text));
         }
     }
 

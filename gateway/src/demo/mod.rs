@@ -119,7 +119,12 @@ async fn start_profiles(contract: &Contract, phases: &Phases) -> Result<Vec<Upst
         let app = ProfileServer::new(contract, profile).map_err(DemoError::Deployment)?;
         let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
         upstreams.push((profile.name.clone(), listener.local_addr()));
-        let serving = listener.serve(Arc::new(app), Arc::new(PlainDoor), Limits::default(), phases.clone());
+        let serving = listener.serve(
+            Arc::new(app),
+            Arc::new(PlainDoor),
+            Limits::default().fixed(),
+            phases.clone(),
+        );
         tokio::spawn(serving);
     }
     Ok(upstreams)
@@ -150,7 +155,8 @@ fn deployment(options: &Options, contract: Contract, upstreams: &[Upstream]) -> 
 async fn await_ready(server: &Server) -> Result<(), DemoError> {
     let ready = async {
         let mut ticks = tokio::time::interval(Duration::from_millis(5));
-        while !server.state().board.is_ready() {
+        let state = server.state();
+        while !state.generation.load().board(&state.draining).is_ready() {
             ticks.tick().await;
         }
     };

@@ -38,7 +38,7 @@ use bytes::Bytes;
 use http::Response;
 use pingora::apps::HttpServerApp;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 pub use client::Client;
@@ -73,6 +73,13 @@ pub struct Limits {
     pub http2: Http2Limits,
     /// Whether HTTP/2 may begin without TLS, by its first bytes (RFC 9113 section 3.3).
     pub cleartext_http2: bool,
+}
+
+impl Limits {
+    /// These limits for as long as a listener is served.
+    pub fn fixed(self) -> watch::Receiver<Self> {
+        watch::channel(self).1
+    }
 }
 
 impl Default for Limits {
@@ -190,19 +197,23 @@ impl Listener {
 
     /// Accepts and serves as the [`Phase`]s say, and returns when every connection has ended after
     /// [`Phase::Leaving`] or a later one.
-    pub async fn serve<A, D>(self, app: Arc<A>, door: Arc<D>, limits: Limits, mut phases: Phases)
+    ///
+    /// A connection has the `limits` of the moment when it was accepted; the numbers of connections are those of the
+    /// start.
+    pub async fn serve<A, D>(self, app: Arc<A>, door: Arc<D>, limits: watch::Receiver<Limits>, mut phases: Phases)
     where
         A: HttpServerApp + Send + Sync + 'static,
         D: Door,
     {
         phases.reach(Phase::Serving).await;
-        let permits = Arc::new(Semaphore::new(limits.connections));
+        let at_start = *limits.borrow();
+        let permits = Arc::new(Semaphore::new(at_start.connections));
         let reception = Reception {
             app,
             door,
             limits,
             tls: self.tls,
-            networks: Networks::new(limits.per_network),
+            networks: Networks::new(at_start.per_network),
             phases: phases.clone(),
         };
         loop {
@@ -230,7 +241,7 @@ impl Listener {
         } else {
             drop(self.socket);
         }
-        let connections = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+        let connections = u32::try_from(at_start.connections).unwrap_or(u32::MAX);
         // Every permit is back when every connection has ended; the semaphore is never closed.
         let _all = permits.acquire_many(connections).await;
     }
@@ -246,7 +257,7 @@ impl AsFd for Listener {
 struct Reception<A, D: Door> {
     app: Arc<A>,
     door: Arc<D>,
-    limits: Limits,
+    limits: watch::Receiver<Limits>,
     tls: Option<Arc<Tls>>,
     networks: Arc<Networks>,
     phases: Phases,
@@ -266,7 +277,7 @@ where
         let _set = socket.set_nodelay(true);
         let local = socket.local_addr().unwrap_or(peer);
         let accepted = Accepted { socket, peer, local };
-        let (app, door, limits) = (self.app.clone(), self.door.clone(), self.limits);
+        let (app, door, limits) = (self.app.clone(), self.door.clone(), *self.limits.borrow());
         let (tls, phases) = (self.tls.clone(), self.phases.clone());
         tokio::spawn(async move {
             let _open = Open::new(&*door);

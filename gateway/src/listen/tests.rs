@@ -67,7 +67,7 @@ async fn start(limits: Limits) -> Running {
     assert_ne!(address.port(), 0);
     let door = Arc::new(Counter::default());
     let (phase, phases) = PhaseControl::new(Phase::Serving);
-    let served = tokio::spawn(listener.serve(Arc::new(Echo), door.clone(), limits, phases));
+    let served = tokio::spawn(listener.serve(Arc::new(Echo), door.clone(), limits.fixed(), phases));
     Running {
         address,
         door,

@@ -5,7 +5,6 @@ use route_contract::contract::FamilyId;
 use super::generation::Generation;
 use super::refusal::Refusal;
 use crate::listen::head::BodyLength;
-use crate::readiness::Board;
 use crate::upstream::Place;
 
 /// Takes a place among the family's requests in flight, and waits for one where the family has a queue.
@@ -13,12 +12,7 @@ use crate::upstream::Place;
 /// # Errors
 /// [`Refusal::BodyTooLarge`] for a length over the limit; [`Refusal::Unavailable`] for a family that is switched off or
 /// has no ready endpoint; [`Refusal::Overloaded`] when all places are taken.
-pub async fn admit(
-    generation: &Generation,
-    board: &Board,
-    family: FamilyId,
-    body: BodyLength,
-) -> Result<Place, Refusal> {
+pub async fn admit(generation: &Generation, family: FamilyId, body: BodyLength) -> Result<Place, Refusal> {
     let upstream = generation.upstreams.of(family).ok_or(Refusal::Unavailable)?;
     if !upstream.is_enabled() {
         return Err(Refusal::Unavailable);
@@ -31,7 +25,7 @@ pub async fn admit(
     if is_too_large {
         return Err(Refusal::BodyTooLarge);
     }
-    if !board.serves(family) {
+    if !upstream.serves() {
         return Err(Refusal::Unavailable);
     }
     upstream.admit().await.ok_or(Refusal::Overloaded)

@@ -31,8 +31,8 @@ impl PublicDoor {
         Self { generation, metrics }
     }
 
-    fn record(&self, refusal: Refusal, id: &RequestId, refused: &Refused<'_>) {
-        let generation = self.generation.load();
+    /// `generation` is the one that has decided: what it knows by number may be another one's something else.
+    fn record(&self, generation: &Generation, refusal: Refusal, id: &RequestId, refused: &Refused<'_>) {
         let Refused {
             decided,
             method,
@@ -85,7 +85,7 @@ impl Door for PublicDoor {
             duration: connection.began().elapsed(),
             answer: if with_body { answer } else { 0 },
         };
-        self.record(refusal, &id, &refused);
+        self.record(&self.generation.load(), refusal, &id, &refused);
         refusal.message(&id, with_body, Then::Close)
     }
 
@@ -114,7 +114,7 @@ impl Door for PublicDoor {
             duration: connection.began().elapsed(),
             answer: if with_body { refusal.body(&id).len() } else { 0 },
         };
-        self.record(refusal, &id, &refused);
+        self.record(&generation, refusal, &id, &refused);
         Some(message)
     }
 
@@ -136,7 +136,7 @@ impl Door for PublicDoor {
             duration: stream.began.elapsed(),
             answer: body.len(),
         };
-        self.record(refusal, &id, &refused);
+        self.record(&self.generation.load(), refusal, &id, &refused);
         // The texts of the table are header values.
         refusal
             .head(&id, refusal.body(&id).len())

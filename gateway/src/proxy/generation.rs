@@ -9,12 +9,16 @@ use route_contract::classify::Classifier;
 use route_contract::contract::{Contract, FamilyId};
 
 use crate::config::{Config, Drain, Upgrade};
-use crate::readiness::Paths;
+use crate::readiness::{Board, Draining, Paths};
+use crate::telemetry::json_line;
 use crate::telemetry::metrics::{FamilyMetrics, Metrics, NO_FAMILY};
 use crate::upstream::{Keys, Upstreams};
 
 /// One generation. A request takes the present one at its start and keeps it to its end.
 pub struct Generation {
+    number: u64,
+    /// When it was made (RFC 3339).
+    since: String,
     contract: Arc<Contract>,
     digest: String,
     /// Decides about every path; the very code that the contract was proved with.
@@ -39,9 +43,10 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Puts together `contract`, the `classifier` that was compiled from it, its `upstreams`, and what `config` says
+    /// The generation with this number, counted from 1. Puts together `contract`, the `classifier` that was compiled from it, its `upstreams`, and what `config` says
     /// about all of them.
     pub fn new(
+        number: u64,
         contract: Contract,
         classifier: Classifier,
         upstreams: Arc<Upstreams>,
@@ -54,6 +59,8 @@ impl Generation {
             .map(|(id, family)| Keys::new(affinity(&family.name), id, &classifier))
             .collect();
         Self {
+            number,
+            since: json_line::now(),
             keys,
             classifier,
             upstreams,
@@ -74,6 +81,16 @@ impl Generation {
         }
     }
 
+    /// How many generations there have been since the start, with this one.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// When it was made (RFC 3339).
+    pub fn since(&self) -> &str {
+        &self.since
+    }
+
     /// The contract.
     pub fn contract(&self) -> &Arc<Contract> {
         &self.contract
@@ -82,6 +99,11 @@ impl Generation {
     /// The contract's digest, by which what is served can be compared with what was reviewed.
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// What can be said now of the readiness of its families.
+    pub fn board(&self, draining: &Draining) -> Board<'_> {
+        Board::new(&self.upstreams, draining)
     }
 
     /// The family's name.

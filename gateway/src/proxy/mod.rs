@@ -39,7 +39,7 @@ use pingora::{Error, ErrorType, Result};
 
 use crate::listen::head::BodyLength;
 use crate::listen::{Client, Times};
-use crate::readiness::{Answer, Board, Reason};
+use crate::readiness::{Answer, Draining, Reason};
 use crate::telemetry::metrics::Metrics;
 pub use exchange::Exchange;
 pub use generation::Generation;
@@ -50,7 +50,7 @@ use target::Target;
 #[derive(Debug)]
 pub struct Proxy {
     generation: Arc<ArcSwap<Generation>>,
-    board: Arc<Board>,
+    draining: Arc<Draining>,
     metrics: Arc<Metrics>,
 }
 
@@ -66,10 +66,10 @@ enum Way {
 
 impl Proxy {
     /// A proxy of the generation that `generation` holds at the start of each request.
-    pub fn new(generation: Arc<ArcSwap<Generation>>, board: Arc<Board>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(generation: Arc<ArcSwap<Generation>>, draining: Arc<Draining>, metrics: Arc<Metrics>) -> Self {
         Self {
             generation,
-            board,
+            draining,
             metrics,
         }
     }
@@ -94,9 +94,11 @@ impl Proxy {
             Target::Origin { bytes, was_absolute } => (bytes, was_absolute),
             Target::Server => return Ok(Way::Capabilities),
         };
-        let question = exchange.generation.readiness.question(bytes, &self.board);
+        let generation = &exchange.generation;
+        let board = generation.board(&self.draining);
+        let question = generation.readiness.question(bytes, &board);
         if let Some(question) = question.filter(|_| is_read(&session.req_header().method)) {
-            return Ok(Way::Readiness(Answer::to(question, &self.board)));
+            return Ok(Way::Readiness(Answer::to(question, &board)));
         }
         let classification = classify::classify(&exchange.generation, bytes);
         exchange.family = classify::recorded(classification.verdict);
@@ -105,7 +107,7 @@ impl Proxy {
         let body = client.body();
         let keys = exchange.generation.keys(family);
         exchange.key = keys.and_then(|keys| keys.of(bytes, exchange.template, &session.req_header().headers));
-        exchange.place = Some(admit::admit(&exchange.generation, &self.board, family, body).await?);
+        exchange.place = Some(admit::admit(&exchange.generation, family, body).await?);
         exchange.target = was_absolute.then(|| Bytes::copy_from_slice(bytes));
         let carries_websockets = exchange
             .upstream()
@@ -137,7 +139,7 @@ impl Proxy {
         // A refusal in gRPC's form has another status on the wire than in the table.
         let status = exchange.refusal.map_or(head.status, Refusal::status);
         record::count(exchange, Some(status.as_u16()), &self.metrics);
-        if self.board.is_draining() {
+        if self.draining.has_begun() {
             session.set_keepalive(None);
         }
         let with_body = session.req_header().method != Method::HEAD && !body.is_empty();
@@ -382,7 +384,7 @@ impl ProxyHttp for Proxy {
                 let is_plain = in_use.is_some_and(|in_use| !in_use.endpoint().peer().is_tls());
                 client.begin_tunnel(is_plain.then(|| exchange.tunnel_end.clone()));
             }
-        } else if self.board.is_draining() || (version < Version::HTTP_11 && respond::ends_with_connection(response)) {
+        } else if self.draining.has_begun() || (version < Version::HTTP_11 && respond::ends_with_connection(response)) {
             session.set_keepalive(None);
         }
         Ok(())

@@ -46,7 +46,7 @@ impl Paths {
 
     /// The question that an origin-form target asks, byte for byte: another spelling of a path is another
     /// path. `None` where the target is none of these paths, or names no forwarded family.
-    pub fn question(&self, target: &[u8], board: &Board) -> Option<Question> {
+    pub fn question(&self, target: &[u8], board: &Board<'_>) -> Option<Question> {
         let mut parts = target.splitn(2, |byte| *byte == b'?');
         let path = parts.next().unwrap_or_default();
         let query = parts.next().unwrap_or_default();
@@ -93,7 +93,7 @@ pub struct Answer {
 
 impl Answer {
     /// Answers from what the board holds.
-    pub fn to(question: Question, board: &Board) -> Self {
+    pub fn to(question: Question, board: &Board<'_>) -> Self {
         match question {
             Question::Live => Self::of(true, &Report::new("live")),
             Question::Ready { verbose } => {
@@ -195,9 +195,10 @@ impl<'b> FamilyReport<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readiness::board::tests::{board, probed};
+    use crate::readiness::Draining;
+    use crate::readiness::board::tests::{board, probed, upstreams};
 
-    fn ask(target: &str, board: &Board) -> Option<(u16, String)> {
+    fn ask(target: &str, board: &Board<'_>) -> Option<(u16, String)> {
         let question = Paths::admin().question(target.as_bytes(), board)?;
         let answer = Answer::to(question, board);
         Some((answer.status.as_u16(), String::from_utf8(answer.body.to_vec()).unwrap()))
@@ -205,8 +206,9 @@ mod tests {
 
     #[test]
     fn bodies_hold_family_names_and_closed_words() {
-        let board = board();
-        probed(&board, FamilyId(2), Err(Reason::Dns));
+        let upstreams = upstreams();
+        let board = board(&upstreams);
+        probed(&upstreams, FamilyId(2), Err(Reason::Dns));
         for (target, status, body) in [
             ("/livez", 200, r#"{"status":"live"}"#),
             ("/readyz", 503, r#"{"status":"not_ready"}"#),
@@ -230,9 +232,11 @@ mod tests {
         ] {
             assert_eq!(ask(target, &board), Some((status, body.to_owned())), "{target}");
         }
-        probed(&board, FamilyId(1), Ok(()));
+        probed(&upstreams, FamilyId(1), Ok(()));
         assert_eq!(ask("/readyz", &board), Some((200, r#"{"status":"ready"}"#.to_owned())));
-        board.drain();
+        let draining = Draining::default();
+        draining.begin();
+        let board = Board::new(&upstreams, &draining);
         let draining = r#"{"status":"not_ready","reason":"draining"}"#.to_owned();
         assert_eq!(ask("/readyz", &board), Some((503, draining)));
         assert_eq!(ask("/readyz/a", &board).map(|(status, _)| status), Some(503));
@@ -241,7 +245,8 @@ mod tests {
 
     #[test]
     fn other_spellings_and_unknown_families_are_no_question() {
-        let board = board();
+        let upstreams = upstreams();
+        let board = board(&upstreams);
         for target in [
             "/",
             "/readyz/",
@@ -265,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_head_request_gets_the_length_without_the_body() {
-        let answer = Answer::to(Question::Live, &board());
+        let answer = Answer::to(Question::Live, &board(&upstreams()));
         let length = answer.body.len();
         let response = answer.into_response(true);
         assert_eq!(response.headers()[CONTENT_LENGTH], length.to_string());

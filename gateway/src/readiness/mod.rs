@@ -11,6 +11,5 @@ mod state;
 
 pub use crate::upstream::Reason;
 pub use answer::{Answer, Paths, Question};
-pub use board::{Board, FamilyState};
-pub use probe::Probes;
+pub use board::{Board, Draining, FamilyState};
 pub use state::State;

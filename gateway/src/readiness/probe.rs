@@ -14,12 +14,13 @@ use pingora::protocols::http::v1::client::HttpSession as Http1Session;
 use pingora::protocols::http::v2::client::Http2Session;
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{ErrorType, OrErr};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::Reason;
 use crate::config::{Probe, Ready};
-use crate::upstream::{Endpoint, EndpointId, Upstream, Upstreams};
+use crate::upstream::{Endpoint, EndpointId, Upstream};
 
 /// Informational answers (RFC 9110, section 15.2) that are skipped before the final one.
 const MAX_INFORMATIONAL: usize = 8;
@@ -30,32 +31,25 @@ const PROBE_GROUP: u64 = 1 << 33;
 /// How long such a body is waited for.
 const BODY_PATIENCE: Duration = Duration::from_millis(100);
 
-/// The running probes of one set of upstreams; they end when this is dropped.
-#[derive(Debug)]
-pub struct Probes {
-    _tasks: JoinSet<()>,
-}
-
-impl Probes {
-    /// Starts a task for each family that is probed and switched on. The first probes are made at once. To be
-    /// called within a tokio runtime.
-    ///
-    /// # Errors
-    /// Pingora's, when a probe's request cannot be written; a checked configuration has none such.
-    pub fn start(upstreams: &Upstreams) -> pingora::Result<Self> {
-        let mut tasks = JoinSet::new();
-        // One for all probes: it holds the certificates of the system's authorities.
-        let connector = Arc::new(Connector::new(None));
-        for upstream in upstreams.all().filter(|upstream| upstream.is_enabled()) {
-            let Ready::Probe(probe) = upstream.ready() else {
-                continue;
-            };
-            let requests = upstream.urls().iter().map(|url| request(probe, &url.authority()));
-            let requests = requests.collect::<pingora::Result<Vec<_>>>()?;
-            tasks.spawn(follow(upstream.clone(), probe.clone(), requests, connector.clone()));
-        }
-        Ok(Self { _tasks: tasks })
-    }
+/// Adds a task that probes the endpoints of a family, where it is probed and switched on, to run on `runtime`. It ends
+/// with the set. `connector` is one for all probes: it holds the certificates of the system's authorities.
+///
+/// # Errors
+/// Pingora's, when a probe's request cannot be written; a checked configuration has none such.
+pub fn start(
+    upstream: &Arc<Upstream>,
+    connector: &Arc<Connector>,
+    tasks: &mut JoinSet<()>,
+    runtime: &Handle,
+) -> pingora::Result<()> {
+    let Ready::Probe(probe) = upstream.ready() else {
+        return Ok(());
+    };
+    let requests = upstream.urls().iter().map(|url| request(probe, &url.authority()));
+    let requests = requests.collect::<pingora::Result<Vec<_>>>()?;
+    let probing = follow(upstream.clone(), probe.clone(), requests, connector.clone());
+    tasks.spawn_on(probing, runtime);
+    Ok(())
 }
 
 fn request(probe: &Probe, authority: &str) -> pingora::Result<RequestHeader> {
@@ -110,6 +104,10 @@ struct Prober {
 
 impl Prober {
     async fn run(self) {
+        // An endpoint that an older generation has probed is probed when it would have been.
+        if let Some(since) = self.upstream.since_probe(&self.endpoint) {
+            sleep(jittered(self.probe.interval.get()).saturating_sub(since)).await;
+        }
         loop {
             let start = Instant::now();
             let result = self.probe().await;

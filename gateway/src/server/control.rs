@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::io;
 
-use tokio::runtime::{Builder, EnterGuard, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
 /// A runtime with one thread.
@@ -37,9 +37,9 @@ impl Control {
         self.0.as_ref().map(|runtime| runtime.spawn(task))
     }
 
-    /// While the guard lives, tasks that are started go to the thread.
-    pub fn enter(&self) -> Option<EnterGuard<'_>> {
-        self.0.as_ref().map(Runtime::enter)
+    /// To start tasks on the thread from elsewhere; none as for [`Self::spawn`].
+    pub fn handle(&self) -> Option<Handle> {
+        self.0.as_ref().map(|runtime| runtime.handle().clone())
     }
 }
 

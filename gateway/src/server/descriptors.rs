@@ -14,7 +14,7 @@ const UNKNOWN: u64 = 1_024;
 
 /// How the descriptors are shared out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Room {
+pub(crate) struct Room {
     /// For client connections.
     pub clients: usize,
     /// For requests in flight, each of which may have a connection to an upstream.

@@ -53,7 +53,7 @@ impl Server {
     /// ended by itself.
     pub(super) async fn stop_unless(mut self, plan: Plan, hurry: impl Future<Output = ()>) -> bool {
         let over = Instant::now() + plan.timeout;
-        self.state.board.drain();
+        self.state.draining.begin();
         if plan.is_replaced {
             // The other process's is heeded now; this one's would hide that it hangs.
             self.service_manager.fall_silent();

@@ -45,6 +45,14 @@ where
     }
 }
 
+/// This moment as log lines tell it (RFC 3339, in UTC).
+pub fn now() -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut text));
+    text
+}
+
 struct Fields<'w> {
     writer: Writer<'w>,
     result: fmt::Result,

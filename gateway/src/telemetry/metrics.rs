@@ -8,6 +8,7 @@ use prometheus::{
     TextEncoder,
 };
 
+use super::reloads::ReloadMetrics;
 use crate::listen::{HandshakeFault, HeadFault};
 use crate::proxy::Refusal;
 
@@ -28,6 +29,8 @@ const BUCKETS: [f64; 14] = [
 
 /// All series of one process.
 pub struct Metrics {
+    /// Reloads of the configuration.
+    pub reloads: ReloadMetrics,
     registry: Registry,
     requests: IntCounterVec,
     durations: HistogramVec,
@@ -194,6 +197,7 @@ impl Metrics {
                 ),
                 &["digest"],
             )?,
+            reloads: ReloadMetrics::register(&registry)?,
             registry,
         };
         let build = IntGaugeVec::new(
@@ -320,6 +324,17 @@ impl Metrics {
         let endpoints = |state| self.endpoints.with_label_values(&[name, state]);
         endpoints("ready").set(count(now.endpoints_ready));
         endpoints("not_ready").set(count(now.endpoints_down));
+    }
+
+    /// Takes the gauges of a family out that is forwarded no more. Its counters stay: what they count has happened.
+    pub fn forget_family(&self, name: &str) {
+        // Nothing is to be removed where the family was never shown.
+        for gauge in [&self.in_flight, &self.waiting, &self.ready] {
+            let _removed = gauge.remove_label_values(&[name]);
+        }
+        for state in ["ready", "not_ready"] {
+            let _removed = self.endpoints.remove_label_values(&[name, state]);
+        }
     }
 
     /// Sets the number of log lines dropped so far.

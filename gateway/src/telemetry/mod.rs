@@ -5,3 +5,4 @@ pub mod access;
 pub mod json_line;
 pub mod log;
 pub mod metrics;
+pub mod reloads;

@@ -10,16 +10,29 @@ use tokio::time::{Instant, timeout_at};
 /// A number of places, shared by all who hold one.
 #[derive(Debug)]
 pub(super) struct Places {
-    taken: AtomicUsize,
+    /// Shared by all generations: a request of an older one takes a place of the present one, too.
+    taken: Arc<AtomicUsize>,
     limit: usize,
 }
 
 impl Places {
     pub fn new(limit: usize) -> Self {
         Self {
-            taken: AtomicUsize::new(0),
+            taken: Arc::default(),
             limit,
         }
+    }
+
+    /// The same places under another limit. Where more are taken than that, none is given until enough are back.
+    pub fn with_limit(&self, limit: usize) -> Self {
+        Self {
+            taken: Arc::clone(&self.taken),
+            limit,
+        }
+    }
+
+    pub fn limit(&self) -> usize {
+        self.limit
     }
 
     pub fn taken(&self) -> usize {
@@ -46,7 +59,7 @@ pub(super) struct Admission {
     all: Arc<Places>,
     waiting: Places,
     patience: Duration,
-    freed: Notify,
+    freed: Arc<Notify>,
 }
 
 impl Admission {
@@ -57,7 +70,18 @@ impl Admission {
             all,
             waiting: Places::new(queue),
             patience,
-            freed: Notify::new(),
+            freed: Arc::default(),
+        }
+    }
+
+    /// The same places and the same queue under other limits, for the next generation.
+    pub fn with_limits(&self, limit: usize, all: Arc<Places>, queue: usize, patience: Duration) -> Self {
+        Self {
+            own: self.own.with_limit(limit),
+            all,
+            waiting: self.waiting.with_limit(queue),
+            patience,
+            freed: Arc::clone(&self.freed),
         }
     }
 
@@ -158,6 +182,24 @@ mod tests {
         assert!(left.await.is_err());
         admission.give_back();
         assert!(admission.take(), "who has left holds nothing");
+    }
+
+    #[test]
+    fn places_of_an_older_generation_count_and_come_back() {
+        let all = Arc::new(Places::new(10));
+        let older = Admission::new(2, all.clone(), 0, Duration::from_millis(1));
+        assert!(older.take() && older.take());
+        let newer = older.with_limits(3, Arc::new(all.with_limit(10)), 0, Duration::from_millis(1));
+        assert_eq!(newer.in_flight(), 2);
+        assert!(newer.take() && !newer.take());
+        older.give_back();
+        assert!(newer.take());
+        for _ in 0..3 {
+            newer.give_back();
+        }
+        assert_eq!((newer.in_flight(), older.in_flight(), all.taken()), (0, 0, 0));
+        let fewer = newer.with_limits(1, all, 0, Duration::from_millis(1));
+        assert!(fewer.take() && !fewer.take());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! One endpoint: an address of one of a family's URLs, with its health and its requests in flight.
 //!
 //! An endpoint belongs to one family even where two families share an address, so nothing that one family's requests
-//! do to it is seen by the other's.
+//! do to it is seen by the other's. What is known of it outlives a generation: the next one, with other settings for the
+//! connection, may share its [`Conduct`].
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,6 +35,12 @@ pub struct Endpoint {
     peer: HttpPeer,
     /// Differs from endpoint to endpoint, and is the same in all replicas.
     seed: u64,
+    conduct: Arc<Conduct>,
+}
+
+/// How an endpoint has done so far, and what it does now.
+#[derive(Debug)]
+pub(super) struct Conduct {
     health: Health,
     ejection: Ejection,
     in_flight: AtomicUsize,
@@ -41,17 +48,26 @@ pub struct Endpoint {
     recovered: AtomicU64,
 }
 
-impl Endpoint {
-    /// An endpoint of which nothing is known yet.
-    pub(super) fn new(id: EndpointId, peer: HttpPeer, ready: &Ready) -> Self {
-        Self {
-            id,
-            peer,
-            seed: affinity::hash(id.address.to_string().as_bytes()),
+impl Conduct {
+    /// Of an endpoint of which nothing is known yet.
+    pub fn new(ready: &Ready) -> Arc<Self> {
+        Arc::new(Self {
             health: Health::new(ready),
             ejection: Ejection::default(),
             in_flight: AtomicUsize::new(0),
             recovered: AtomicU64::new(0),
+        })
+    }
+}
+
+impl Endpoint {
+    /// An endpoint that is connected to like this, of which this is known.
+    pub(super) fn new(id: EndpointId, peer: HttpPeer, conduct: Arc<Conduct>) -> Self {
+        Self {
+            id,
+            peer,
+            seed: affinity::hash(id.address.to_string().as_bytes()),
+            conduct,
         }
     }
 
@@ -72,7 +88,11 @@ impl Endpoint {
 
     /// Requests in flight.
     pub fn in_flight(&self) -> usize {
-        self.in_flight.load(Relaxed)
+        self.conduct.in_flight.load(Relaxed)
+    }
+
+    pub(super) fn conduct(&self) -> &Arc<Conduct> {
+        &self.conduct
     }
 
     pub(super) fn seed(&self) -> u64 {
@@ -80,31 +100,31 @@ impl Endpoint {
     }
 
     pub(super) fn health(&self) -> &Health {
-        &self.health
+        &self.conduct.health
     }
 
     pub(super) fn ejection(&self) -> &Ejection {
-        &self.ejection
+        &self.conduct.ejection
     }
 
     /// Why it takes no requests; none when it does. For those who only look.
     pub fn down(&self, now: u64) -> Option<Reason> {
-        self.health.down(now).or_else(|| self.ejection.out(now))
+        self.health().down(now).or_else(|| self.ejection().out(now))
     }
 
     /// Takes a probe's result. Answers the new state when it changed.
     pub(super) fn probed(&self, result: Result<(), Reason>, now: u64) -> Option<Result<(), Reason>> {
-        let before = self.health.down(now);
-        let change = self.health.probed(result, now)?;
+        let before = self.health().down(now);
+        let change = self.health().probed(result, now)?;
         if change.is_ok() && before.is_some_and(|reason| reason != Reason::Starting) {
-            self.recovered.store(now, Relaxed);
+            self.conduct.recovered.store(now, Relaxed);
         }
         Some(change)
     }
 
     /// The part of its share that it takes while it comes back, from 0 to 255; 255 is all of it.
     pub(super) fn part(&self, now: u64, slow_return: u64) -> u8 {
-        let since = self.recovered.load(Relaxed).max(self.ejection.ended());
+        let since = self.conduct.recovered.load(Relaxed).max(self.ejection().ended());
         if since == 0 || slow_return == 0 {
             return u8::MAX;
         }
@@ -136,7 +156,7 @@ pub struct InUse(Arc<Endpoint>);
 
 impl InUse {
     pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
-        endpoint.in_flight.fetch_add(1, Relaxed);
+        endpoint.conduct.in_flight.fetch_add(1, Relaxed);
         Self(endpoint)
     }
 
@@ -148,6 +168,6 @@ impl InUse {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Relaxed);
+        self.0.conduct.in_flight.fetch_sub(1, Relaxed);
     }
 }

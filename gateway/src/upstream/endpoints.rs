@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
-use route_contract::contract::FamilyId;
 
-use super::endpoint::{Endpoint, EndpointId};
+use super::endpoint::{Conduct, Endpoint, EndpointId};
 use super::names::UpstreamNames;
 use super::wire::Wire;
 use crate::config::{Host, Ready, UpstreamUrl};
@@ -20,17 +19,47 @@ pub struct Endpoints {
     peers: Peers,
 }
 
+/// The endpoints of the generation before, and what the next one may take over of them.
+#[derive(Clone, Copy)]
+pub(super) struct Before<'b> {
+    pub endpoints: &'b Endpoints,
+    /// Their URLs, by whose place they are known.
+    pub urls: &'b [UpstreamUrl],
+    /// Whether TLS and probe are what they were, so that what was found out still holds.
+    pub conduct_holds: bool,
+}
+
+impl Before<'_> {
+    /// All addresses at this URL.
+    fn addresses(&self, url: &UpstreamUrl) -> impl Iterator<Item = SocketAddr> {
+        let place = self.urls.iter().position(|other| other == url);
+        let list = self.endpoints.list.iter().map(|endpoint| endpoint.id());
+        list.filter(move |id| Some(id.url) == place).map(|id| id.address)
+    }
+
+    fn conduct(&self, url: &UpstreamUrl, address: SocketAddr) -> Option<Arc<Conduct>> {
+        let place = self.urls.iter().position(|other| other == url)?;
+        let id = EndpointId { url: place, address };
+        let found = self.endpoints.list.iter().find(|endpoint| endpoint.id() == id)?;
+        self.conduct_holds.then(|| Arc::clone(found.conduct()))
+    }
+}
+
 impl Endpoints {
-    /// The endpoints whose URLs hold addresses; those of names come by [`Self::with_addresses`].
-    pub(super) fn new(urls: &[UpstreamUrl], peers: Peers, ready: &Ready) -> Self {
-        let known = urls.iter().enumerate().filter_map(|(url, at)| match at.host() {
-            Host::Address(address) => Some(EndpointId {
-                url,
-                address: SocketAddr::new(*address, at.port()),
-            }),
-            Host::Name(_) => None,
+    /// The endpoints whose URLs hold addresses, and those whose addresses are known from `before`; those of other names
+    /// come by [`Self::with_addresses`].
+    pub(super) fn new(urls: &[UpstreamUrl], peers: Peers, ready: &Ready, before: Option<Before<'_>>) -> Self {
+        let known = urls.iter().enumerate().flat_map(|(url, at)| {
+            let addresses: Vec<SocketAddr> = match at.host() {
+                Host::Address(address) => vec![SocketAddr::new(*address, at.port())],
+                Host::Name(_) => before.iter().flat_map(|before| before.addresses(at)).collect(),
+            };
+            addresses.into_iter().map(move |address| EndpointId { url, address })
         });
-        Self::of(known.collect(), &[], urls, peers, ready)
+        Self::of(known.collect(), urls, peers, |id, peer| {
+            let known = before.and_then(|before| before.conduct(urls.get(id.url)?, id.address));
+            Arc::new(Endpoint::new(id, peer, known.unwrap_or_else(|| Conduct::new(ready))))
+        })
     }
 
     /// Endpoints of which only the names matter.
@@ -40,7 +69,7 @@ impl Endpoints {
             list: Vec::new(),
             names: UpstreamNames::new(names),
             peers: Peers {
-                family: FamilyId(0),
+                group: 0,
                 wire: Arc::default(),
                 connect: Duration::ZERO,
                 silence: Duration::ZERO,
@@ -76,27 +105,24 @@ impl Endpoints {
         if self.list.iter().map(|endpoint| endpoint.id()).eq(ids.iter().copied()) {
             return None;
         }
-        Some(Self::of(ids, &self.list, urls, self.peers.clone(), ready))
+        Some(Self::of(ids, urls, self.peers.clone(), |id, peer| {
+            let stays = self.list.iter().find(|endpoint| endpoint.id() == id);
+            let new = || Arc::new(Endpoint::new(id, peer, Conduct::new(ready)));
+            stays.cloned().unwrap_or_else(new)
+        }))
     }
 
     fn of(
         mut ids: Vec<EndpointId>,
-        present: &[Arc<Endpoint>],
         urls: &[UpstreamUrl],
         peers: Peers,
-        ready: &Ready,
+        endpoint: impl Fn(EndpointId, HttpPeer) -> Arc<Endpoint>,
     ) -> Self {
         ids.sort_unstable();
         ids.dedup();
         let list: Vec<Arc<Endpoint>> = ids
             .into_iter()
-            .filter_map(|id| {
-                let stays = present.iter().find(|endpoint| endpoint.id() == id);
-                stays.cloned().or_else(|| {
-                    let peer = peers.peer(urls.get(id.url)?, id.address);
-                    Some(Arc::new(Endpoint::new(id, peer, ready)))
-                })
-            })
+            .filter_map(|id| Some(endpoint(id, peers.peer(urls.get(id.url)?, id.address))))
             .collect();
         let addresses = list.iter().map(|endpoint| endpoint.id().address.to_string());
         let names = UpstreamNames::new(addresses.chain(urls.iter().map(written)));
@@ -117,7 +143,10 @@ fn written(url: &UpstreamUrl) -> String {
 /// What all connections to a family's endpoints have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Peers {
-    pub family: FamilyId,
+    /// The number of their pool. Two families may share an address; they share no connection, so one cannot exhaust or
+    /// taint the other's. Nor does one family share connections over a change of whom TLS trusts, which Pingora's pool
+    /// does not look at.
+    pub group: u32,
     pub wire: Arc<Wire>,
     pub connect: Duration,
     /// Silence of an endpoint, whatever it is asked for; each attempt sets its own.
@@ -132,8 +161,7 @@ impl Peers {
         let tls = url.tls();
         let server_name = if tls { url.server_name() } else { String::new() };
         let mut peer = HttpPeer::new(address, tls, server_name);
-        // Two families may share an address; they share no connection, so one cannot exhaust or taint the other's.
-        peer.group_key = u64::from(self.family.0) + 1;
+        peer.group_key = u64::from(self.group);
         peer.options.connection_timeout = Some(self.connect);
         peer.options.total_connection_timeout = Some(self.connect);
         peer.options.read_timeout = Some(self.silence);

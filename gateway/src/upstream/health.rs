@@ -57,6 +57,14 @@ impl Health {
         }
     }
 
+    /// When the last probe was completed; none before the first, and for an unprobed endpoint.
+    pub fn probed_at(&self) -> Option<u64> {
+        match self {
+            Self::Probed(probed) => Some(probed.completed.load(Relaxed)).filter(|completed| *completed != 0),
+            Self::Unprobed(_) => None,
+        }
+    }
+
     /// A request's connection was made. Answers whether that ends a time of not being ready.
     pub fn connected(&self) -> bool {
         matches!(self, Self::Unprobed(unprobed) if unprobed.connected())

@@ -1,5 +1,9 @@
 //! The upstreams of a generation: for each forwarded family its endpoints, their health, and its requests in flight.
 //!
+//! The next generation takes over what still holds: an upstream as it is where nothing of it has changed, and otherwise
+//! the places in flight, the account of second attempts, and what is known of endpoints that stay, see
+//! [`Upstreams::succeed`].
+//!
 //! Nothing here waits on the request path but the queue of [`Upstream::admit`]: names are resolved in the background
 //! ([`resolve`]), endpoints are probed in the background ([`crate::readiness`]), and a request takes whatever is known.
 //!
@@ -30,6 +34,7 @@ use arc_swap::ArcSwap;
 use route_contract::contract::{Contract, FamilyId, Serve};
 use tokio::sync::watch;
 
+use crate::certificate::Unusable;
 use crate::config::{self, Config, Ready, UpstreamUrl, WithheldHeader};
 use admission::{Admission, Places};
 pub use affinity::Keys;
@@ -41,6 +46,7 @@ pub use names::UpstreamNames;
 pub use reason::Reason;
 use retry_budget::RetryBudget;
 pub use timeouts::{Span, Timeouts};
+use wire::Wire;
 
 /// Attempts to connect for one request, however many endpoints there are.
 const MOST_ATTEMPTS: usize = Tried::MOST;
@@ -50,24 +56,77 @@ const MOST_ATTEMPTS: usize = Tried::MOST;
 pub struct Upstreams {
     by_family: Vec<Option<Arc<Upstream>>>,
     in_flight: Arc<Places>,
+    /// The last number that a pool of connections was given.
+    last_group: u32,
+}
+
+/// A family's TLS cannot be set up. The check of a configuration has found its files sound, so one of them has changed
+/// since.
+#[derive(Debug, thiserror::Error)]
+#[error("the {} file of the TLS of `{family}` {}", .unusable.part.name(), .unusable.fault)]
+pub struct UnusableTls {
+    /// The family's name.
+    pub family: String,
+    /// Which file, and why.
+    pub unusable: Unusable,
 }
 
 impl Upstreams {
     /// The upstreams that `config` names for the families that `contract` forwards. A family without a table, which
     /// the check of a configuration refuses, has no upstream.
-    pub fn new(contract: &Contract, config: &Config) -> Self {
+    ///
+    /// # Errors
+    /// A family whose TLS cannot be set up.
+    pub fn new(contract: &Contract, config: &Config) -> Result<Self, UnusableTls> {
         let in_flight = Arc::new(Places::new(config.limits.in_flight));
-        let by_family = contract
-            .family_ids()
-            .map(|(id, family)| match family.serve {
-                Serve::Forward => config
-                    .upstream
-                    .get(&family.name)
-                    .map(|table| Arc::new(Upstream::new(id, &family.name, table, config, &in_flight))),
-                Serve::Never => None,
-            })
-            .collect();
-        Self { by_family, in_flight }
+        Self::build(contract, config, in_flight, None)
+    }
+
+    /// The same for the next generation. An upstream that is the same as before is taken over as it is; of another one
+    /// under the name of a family that there was, whatever still holds.
+    ///
+    /// # Errors
+    /// A family whose TLS cannot be set up.
+    pub fn succeed(&self, contract: &Contract, config: &Config) -> Result<Self, UnusableTls> {
+        let limit = config.limits.in_flight;
+        let in_flight = if limit == self.in_flight.limit() {
+            Arc::clone(&self.in_flight)
+        } else {
+            Arc::new(self.in_flight.with_limit(limit))
+        };
+        Self::build(contract, config, in_flight, Some(self))
+    }
+
+    fn build(
+        contract: &Contract,
+        config: &Config,
+        in_flight: Arc<Places>,
+        before: Option<&Self>,
+    ) -> Result<Self, UnusableTls> {
+        let mut groups = before.map_or(0, |before| before.last_group);
+        let mut by_family = Vec::with_capacity(contract.families.len());
+        for family in &contract.families {
+            let table = config.upstream.get(&family.name);
+            let table = table.filter(|_| family.serve == Serve::Forward);
+            let before = before.and_then(|before| before.named(&family.name));
+            let upstream = match table {
+                Some(table) => Some(Upstream::succeed(
+                    &family.name,
+                    table,
+                    config,
+                    &in_flight,
+                    before,
+                    &mut groups,
+                )?),
+                None => None,
+            };
+            by_family.push(upstream);
+        }
+        Ok(Self {
+            by_family,
+            in_flight,
+            last_group: groups,
+        })
     }
 
     /// The family's upstream.
@@ -75,9 +134,30 @@ impl Upstreams {
         self.by_family.get(family.index())?.as_ref()
     }
 
-    /// Every upstream with its family, in the contract's order.
+    /// Every upstream, in the contract's order.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Upstream>> {
         self.by_family.iter().flatten()
+    }
+
+    /// Every upstream with its family, in the contract's order.
+    pub fn by_family(&self) -> impl Iterator<Item = (FamilyId, &Arc<Upstream>)> {
+        let families = (0..).map(FamilyId).zip(&self.by_family);
+        families.filter_map(|(family, upstream)| Some((family, upstream.as_ref()?)))
+    }
+
+    /// The upstream of the family with this name.
+    pub fn named(&self, name: &str) -> Option<&Arc<Upstream>> {
+        self.all().find(|upstream| upstream.name == name)
+    }
+
+    /// Whether these are the very upstreams of another generation.
+    pub fn are(&self, others: &Self) -> bool {
+        let (ours, theirs) = (&self.by_family, &others.by_family);
+        ours.len() == theirs.len()
+            && ours.iter().zip(theirs).all(|pair| match pair {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+                (one, other) => one.is_none() && other.is_none(),
+            })
     }
 
     /// Requests in flight over all families.
@@ -89,20 +169,17 @@ impl Upstreams {
 /// One family's upstream.
 #[derive(Debug)]
 pub struct Upstream {
-    family: FamilyId,
     name: String,
-    enabled: bool,
-    carries_websockets: bool,
-    required: bool,
+    table: config::Upstream,
     urls: Vec<UpstreamUrl>,
-    ready: Ready,
-    ready_min: usize,
-    resolve_interval: Duration,
-    balance: config::Balance,
+    wire: Arc<Wire>,
+    /// The number of its pool of connections.
+    group: u32,
+    carries_websockets: bool,
     timeouts: Timeouts,
     ejection: ejection::Rules,
     endpoints: ArcSwap<Endpoints>,
-    /// Told whenever the endpoints are others than before.
+    /// Told whenever the endpoints are others than before, and when it turns out whether they are ready.
     changes: watch::Sender<()>,
     /// By URL: whether its name could not be resolved the last time.
     unresolved: Vec<AtomicBool>,
@@ -110,69 +187,108 @@ pub struct Upstream {
     started: AtomicBool,
     turn: AtomicUsize,
     admission: Admission,
+    /// All families' places, which its own are among.
+    all: Arc<Places>,
     retries: RetryBudget,
     /// Times are counted from here: the wall clock may jump.
     epoch: Instant,
-    passed_headers: Vec<WithheldHeader>,
 }
 
 impl Upstream {
-    fn new(family: FamilyId, name: &str, table: &config::Upstream, config: &Config, all: &Arc<Places>) -> Self {
-        let urls: Vec<UpstreamUrl> = table.urls().cloned().collect();
+    /// The upstream of a table. `before` is that of the family in the generation before; it is answered itself where
+    /// nothing has changed. `groups` is the last number that a pool was given.
+    fn succeed(
+        name: &str,
+        table: &config::Upstream,
+        config: &Config,
+        all: &Arc<Places>,
+        before: Option<&Arc<Self>>,
+        groups: &mut u32,
+    ) -> Result<Arc<Self>, UnusableTls> {
         let timeouts = Timeouts::new(table, &config.limits);
-        // The files were found sound by the check. Where one is not any more, nothing is sent to where it should not go.
-        let loaded = wire::Wire::load(table, config).map(Arc::new);
-        if let Err(unusable) = &loaded {
-            tracing::error!(
-                family = name,
-                file = unusable.part.name(),
-                cause = %unusable.fault,
-                "a file of the upstream's TLS cannot be used; the family is switched off"
-            );
+        let wire = Wire::load(table, config).map_err(|unusable| UnusableTls {
+            family: name.to_owned(),
+            unusable,
+        })?;
+        let same_wire = before.filter(|before| *before.wire == wire);
+        if let Some(same) = same_wire
+            && same.table == *table
+            && same.timeouts == timeouts
+            && Arc::ptr_eq(&same.all, all)
+        {
+            return Ok(Arc::clone(same));
         }
-        let is_sound = loaded.is_ok();
-        let wire = loaded.unwrap_or_default();
+        let (wire, group) = match same_wire {
+            Some(before) => (Arc::clone(&before.wire), before.group),
+            None => {
+                *groups = groups.wrapping_add(1);
+                (Arc::new(wire), *groups)
+            }
+        };
+        let urls: Vec<UpstreamUrl> = table.urls().cloned().collect();
         let peers = endpoints::Peers {
-            family,
+            group,
             wire: Arc::clone(&wire),
             connect: timeouts.connect,
             silence: timeouts.longest_silence(),
             write: timeouts.response,
             idle: table.idle_timeout.get(),
         };
-        Self {
-            family,
+        let known = before.map(|before| before.endpoints());
+        let known = before
+            .zip(known.as_deref())
+            .map(|(before, endpoints)| endpoints::Before {
+                endpoints,
+                urls: &before.urls,
+                conduct_holds: same_wire.is_some() && before.table.enabled && before.table.ready == table.ready,
+            });
+        let endpoints = Endpoints::new(&urls, peers, &table.ready, known);
+        let was_unresolved = |url: &UpstreamUrl| {
+            let place = before?.urls.iter().position(|other| other == url)?;
+            Some(before?.unresolved.get(place)?.load(Relaxed))
+        };
+        let (queue, patience) = (table.queue, table.queue_timeout.get());
+        let (share, least) = (table.retry_budget, table.retry_min);
+        let (admission, retries) = match before {
+            Some(before) => (
+                before
+                    .admission
+                    .with_limits(table.in_flight, all.clone(), queue, patience),
+                before.retries.with_rules(share, least),
+            ),
+            None => (
+                Admission::new(table.in_flight, all.clone(), queue, patience),
+                RetryBudget::new(share, least),
+            ),
+        };
+        Ok(Arc::new(Self {
             name: name.to_owned(),
-            enabled: table.enabled && is_sound,
             carries_websockets: urls.iter().all(|url| wire.carries_websockets(url)),
-            required: table.required,
-            endpoints: ArcSwap::from_pointee(Endpoints::new(&urls, peers, &table.ready)),
-            unresolved: urls.iter().map(|_| AtomicBool::new(false)).collect(),
+            endpoints: ArcSwap::from_pointee(endpoints),
+            unresolved: urls
+                .iter()
+                .map(|url| AtomicBool::new(was_unresolved(url).unwrap_or(false)))
+                .collect(),
             urls,
-            ready: table.ready.clone(),
-            ready_min: table.ready_min,
-            resolve_interval: table.resolve_interval.get(),
-            balance: table.balance,
+            wire,
+            group,
             timeouts,
             ejection: ejection::Rules::new(&table.ejection),
             changes: watch::Sender::new(()),
-            started: AtomicBool::new(false),
-            turn: AtomicUsize::new(0),
-            admission: Admission::new(table.in_flight, all.clone(), table.queue, table.queue_timeout.get()),
-            retries: RetryBudget::new(table.retry_budget, table.retry_min),
-            epoch: Instant::now(),
-            passed_headers: table.pass_headers.clone(),
-        }
+            started: AtomicBool::new(before.is_some_and(|before| before.started.load(Relaxed))),
+            turn: AtomicUsize::new(before.map_or(0, |before| before.turn.load(Relaxed))),
+            admission,
+            all: Arc::clone(all),
+            retries,
+            // Times of what was taken over are counted from there.
+            epoch: before.map_or_else(Instant::now, |before| before.epoch),
+            table: table.clone(),
+        }))
     }
 
     /// The header fields that it receives although they are withheld from others.
     pub fn passed_headers(&self) -> &[WithheldHeader] {
-        &self.passed_headers
-    }
-
-    /// The family.
-    pub fn family(&self) -> FamilyId {
-        self.family
+        &self.table.pass_headers
     }
 
     /// The family's name.
@@ -182,7 +298,7 @@ impl Upstream {
 
     /// Whether the family is switched on.
     pub fn is_enabled(&self) -> bool {
-        self.enabled
+        self.table.enabled
     }
 
     /// Whether WebSockets can be forwarded: every endpoint can be spoken to by HTTP/1.1.
@@ -192,7 +308,7 @@ impl Upstream {
 
     /// Whether the overall verdict waits for it.
     pub fn is_required(&self) -> bool {
-        self.required
+        self.table.required
     }
 
     /// Where the upstream is, as configured.
@@ -202,7 +318,7 @@ impl Upstream {
 
     /// How its endpoints are probed.
     pub fn ready(&self) -> &Ready {
-        &self.ready
+        &self.table.ready
     }
 
     /// How long requests may take.
@@ -211,7 +327,7 @@ impl Upstream {
     }
 
     pub(super) fn resolve_interval(&self) -> Duration {
-        self.resolve_interval
+        self.table.resolve_interval.get()
     }
 
     /// What is known of its addresses.
@@ -232,7 +348,7 @@ impl Upstream {
         }
         let mut changed = false;
         self.endpoints.rcu(|present| {
-            let next = present.with_addresses(&self.urls, url, addresses, &self.ready);
+            let next = present.with_addresses(&self.urls, url, addresses, &self.table.ready);
             changed = next.is_some();
             next.map_or_else(|| Arc::clone(present), Arc::new)
         });
@@ -247,6 +363,7 @@ impl Upstream {
         if let Some(unresolved) = self.unresolved.get(url) {
             unresolved.store(true, Relaxed);
         }
+        self.changes.send_replace(());
     }
 
     /// Whether the family is ready, and otherwise why it is not. For those who only look.
@@ -269,11 +386,21 @@ impl Upstream {
             }
             self.started.store(true, Relaxed);
         }
-        if downs().filter(Option::is_none).count() >= self.ready_min {
+        if downs().filter(Option::is_none).count() >= self.table.ready_min {
             return Ok(());
         }
         // Fewer endpoints than must be ready, all of them good: some are missing.
         Err(downs().flatten().next().unwrap_or(Reason::Dns))
+    }
+
+    /// Waits until it is known whether the family is ready: each name has been looked up, and each of the first
+    /// endpoints has been probed, once.
+    pub async fn known(&self) {
+        let mut changes = self.changes();
+        while self.table.enabled && self.readiness() == Err(Reason::Starting) {
+            // The sender is this upstream's own.
+            let _told = changes.changed().await;
+        }
     }
 
     /// How many endpoints take requests, and how many do not.
@@ -293,7 +420,7 @@ impl Upstream {
     pub fn serves(&self) -> bool {
         let now = self.now();
         let endpoints = self.endpoints.load();
-        self.enabled && endpoints.list().iter().any(|endpoint| endpoint.down(now).is_none())
+        self.table.enabled && endpoints.list().iter().any(|endpoint| endpoint.down(now).is_none())
     }
 
     /// Chooses an endpoint for an attempt; none when none takes requests. `key` keeps requests together, and an
@@ -301,7 +428,7 @@ impl Upstream {
     pub fn choose(&self, key: Option<u64>, tried: &Tried) -> Option<InUse> {
         let endpoints = self.endpoints.load();
         let choice = Choice {
-            balance: self.balance,
+            balance: self.table.balance,
             key,
             turn: self.turn.fetch_add(1, Relaxed),
             tried,

@@ -1,5 +1,7 @@
 //! What comes of attempts and probes, and what it means for an endpoint.
 
+use std::time::Duration;
+
 use super::{Endpoint, Reason, Upstream};
 
 impl Upstream {
@@ -49,8 +51,15 @@ impl Upstream {
     /// Takes the result of an endpoint's probe.
     pub(crate) fn probed(&self, endpoint: &Endpoint, result: Result<(), Reason>) {
         if let Some(change) = endpoint.probed(result, self.now()) {
+            self.changes.send_replace(());
             log_change(&self.name, change);
         }
+    }
+
+    /// How long after the last completed probe of an endpoint this moment is; none before the first.
+    pub(crate) fn since_probe(&self, endpoint: &Endpoint) -> Option<Duration> {
+        let at = endpoint.health().probed_at()?;
+        Some(Duration::from_millis(self.now().saturating_sub(at)))
     }
 }
 

@@ -10,7 +10,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::{Upstream, Upstreams};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+
+use super::Upstream;
 use crate::config::Host;
 
 /// The pause after a failure, where the interval is not shorter.
@@ -18,14 +21,13 @@ const AGAIN_AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// After that an answer is given up.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Starts one task for each URL with a name. A task ends when its upstream is dropped.
-pub fn start(upstreams: &Upstreams) {
-    for upstream in upstreams.all().filter(|upstream| upstream.is_enabled()) {
-        for (index, url) in upstream.urls().iter().enumerate() {
-            if let Host::Name(name) = url.host() {
-                let upstream = Arc::downgrade(upstream);
-                tokio::spawn(keep_resolved(upstream, index, name.clone(), url.port()));
-            }
+/// Adds one task for each URL with a name, to run on `runtime`. A task ends with the set, or when its upstream is
+/// dropped.
+pub fn start(upstream: &Arc<Upstream>, tasks: &mut JoinSet<()>, runtime: &Handle) {
+    for (index, url) in upstream.urls().iter().enumerate() {
+        if let Host::Name(name) = url.host() {
+            let upstream = Arc::downgrade(upstream);
+            tasks.spawn_on(keep_resolved(upstream, index, name.clone(), url.port()), runtime);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Second attempts are a share of the requests of the last ten seconds, so that an upstream in trouble is not sent a
 //! multiple of its traffic.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::config::Share;
@@ -13,6 +14,13 @@ const SECONDS: u64 = 10;
 pub(super) struct RetryBudget {
     share: Share,
     least: u64,
+    /// Shared by all generations, or a reload would give a new budget.
+    spent: Arc<Spent>,
+}
+
+/// What has happened in the last ten seconds.
+#[derive(Debug, Default)]
+struct Spent {
     requests: Window,
     retries: Window,
 }
@@ -23,24 +31,32 @@ impl RetryBudget {
         Self {
             share,
             least: u64::from(least),
-            requests: Window::default(),
-            retries: Window::default(),
+            spent: Arc::default(),
+        }
+    }
+
+    /// The same account under other rules, for the next generation.
+    pub fn with_rules(&self, share: Share, least: u32) -> Self {
+        Self {
+            share,
+            least: u64::from(least),
+            spent: Arc::clone(&self.spent),
         }
     }
 
     /// A request has come.
     pub fn request(&self, now: u64) {
-        self.requests.add(now);
+        self.spent.requests.add(now);
     }
 
     /// Takes a second attempt out of the budget. Answers whether there was one.
     pub fn take(&self, now: u64) -> bool {
-        let allowed = self.share.of(self.requests.sum(now)).max(self.least);
+        let allowed = self.share.of(self.spent.requests.sum(now)).max(self.least);
         // Of two who ask at once both may get the last one.
-        if self.retries.sum(now) >= allowed {
+        if self.spent.retries.sum(now) >= allowed {
             return false;
         }
-        self.retries.add(now);
+        self.spent.retries.add(now);
         true
     }
 }

@@ -7,7 +7,7 @@ pub(crate) fn upstream(lines: &str) -> Arc<Upstream> {
     let text = format!("contract = \"c\"\n[listen]\npublic = \"127.0.0.1:0\"\n[upstream.a]\n{lines}");
     let config: Config = toml::from_str(&text).unwrap();
     let all = Arc::new(Places::new(100));
-    Arc::new(Upstream::new(FamilyId(3), "a", &config.upstream["a"], &config, &all))
+    Upstream::succeed("a", &config.upstream["a"], &config, &all, None, &mut 0).unwrap()
 }
 
 fn many(count: u8, lines: &str) -> Arc<Upstream> {
@@ -200,4 +200,121 @@ fn an_unprobed_endpoint_is_tried_again_by_one_request() {
     assert!(!upstream.serves());
     upstream.connected(&endpoint);
     assert!(upstream.serves());
+}
+
+/// The upstreams of this configuration behind these: for the families `a` and `b`, in the order of the contract.
+fn upstreams(families: &[&str], tables: &str, before: Option<&Upstreams>) -> Upstreams {
+    let claims = families
+        .iter()
+        .map(|name| format!("[[family]]\nname = \"{name}\"\nclaims = [\"/{name}/**\"]\n"));
+    let text = format!("version = 1\n{}", claims.collect::<String>());
+    let read = |_: &std::path::Path| Ok(route_contract::diagnostic::Source::new("c", text.clone()));
+    let contract = Contract::load_with(std::path::Path::new("c"), &read).unwrap();
+    let text = format!("contract = \"c\"\n[listen]\npublic = \"127.0.0.1:0\"\n{tables}");
+    let config: Config = toml::from_str(&text).unwrap();
+    match before {
+        None => Upstreams::new(&contract, &config).unwrap(),
+        Some(before) => before.succeed(&contract, &config).unwrap(),
+    }
+}
+
+const A: &str = "[upstream.a]\nurl = \"http://10.0.0.1:81\"\n";
+const B: &str = "[upstream.b]\nurl = \"http://name.example:81\"\n";
+
+fn group(upstream: &Upstream) -> u64 {
+    upstream.endpoints().list()[0].peer().group_key
+}
+
+#[test]
+fn what_is_the_same_is_taken_over_wherever_it_stands_in_the_contract() {
+    let first = upstreams(&["a", "b"], &format!("{A}{B}"), None);
+    let second = upstreams(&["b", "a"], &format!("{A}{B}"), Some(&first));
+    for name in ["a", "b"] {
+        assert!(
+            Arc::ptr_eq(first.named(name).unwrap(), second.named(name).unwrap()),
+            "{name}"
+        );
+    }
+    assert!(Arc::ptr_eq(second.of(FamilyId(1)).unwrap(), first.named("a").unwrap()));
+    assert!(!second.are(&first), "they stand elsewhere");
+    assert!(upstreams(&["a", "b"], &format!("{A}{B}"), Some(&first)).are(&first));
+    // A limit that all share changes all of them.
+    let limits = "[limits]\nin_flight = 7\n";
+    let third = upstreams(&["b", "a"], &format!("{limits}{A}{B}"), Some(&second));
+    assert!(!Arc::ptr_eq(second.named("a").unwrap(), third.named("a").unwrap()));
+}
+
+#[test]
+fn a_changed_table_keeps_addresses_health_places_and_budget() {
+    let first = upstreams(&["a", "b"], &format!("{A}{B}"), None);
+    let one = first.named("b").unwrap();
+    let [kept, other] = ["10.0.0.7:81", "10.0.0.8:81"].map(|address| address.parse().unwrap());
+    one.set_addresses(0, &[kept, other]);
+    one.probed(&one.endpoints().list()[0], Ok(()));
+    one.probed(&one.endpoints().list()[1], Err(Reason::Status));
+    let place = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(one.admit());
+    let in_use = one.choose(None, &Tried::default()).unwrap();
+    while one.may_retry() {}
+
+    let second = upstreams(&["b", "a"], &format!("{A}{B}idle_timeout = \"9s\"\n"), Some(&first));
+    let next = second.named("b").unwrap();
+    assert!(!Arc::ptr_eq(one, next));
+    assert_eq!(next.endpoints().list().len(), 2, "known without a new look-up");
+    assert_eq!(next.readiness(), Ok(()));
+    assert_eq!(next.endpoint_counts(), (1, 1));
+    assert_eq!((next.in_flight(), next.endpoints().list()[0].in_flight()), (1, 1));
+    assert_eq!(second.in_flight(), 1);
+    assert!(!next.may_retry(), "the budget is spent");
+    assert_eq!(group(next), group(one), "the connections are those of before");
+    drop((place, in_use));
+    assert_eq!(
+        (
+            next.in_flight(),
+            next.endpoints().list()[0].in_flight(),
+            second.in_flight()
+        ),
+        (0, 0, 0)
+    );
+
+    // Another probe: what the old one has found out says nothing.
+    let third = upstreams(&["b", "a"], &format!("{A}{B}ready = \"/other\"\n"), Some(&second));
+    let next = third.named("b").unwrap();
+    assert_eq!(next.readiness(), Err(Reason::Starting));
+    assert_eq!(group(next), group(one));
+    // Another protocol: other connections, too.
+    let fourth = upstreams(&["b", "a"], &format!("{A}{B}protocol = \"h2\"\n"), Some(&third));
+    assert_ne!(group(fourth.named("b").unwrap()), group(one));
+    // Another URL: other endpoints.
+    let fifth = upstreams(&["b"], "[upstream.b]\nurl = \"http://10.0.0.7:82\"\n", Some(&fourth));
+    assert_eq!(fifth.named("b").unwrap().readiness(), Err(Reason::Starting));
+    assert!(fifth.named("a").is_none());
+}
+
+#[test]
+fn no_two_families_ever_share_a_pool() {
+    let mut groups = Vec::new();
+    let mut before = None;
+    for round in 0..4 {
+        // A family that comes back is a new one.
+        let families = if round % 2 == 0 { &["a", "b"][..] } else { &["b"] };
+        let tables = if round % 2 == 0 {
+            format!("{A}[upstream.b]\nurl = \"http://10.0.0.1:81\"\n")
+        } else {
+            "[upstream.b]\nurl = \"http://10.0.0.1:81\"\n".to_owned()
+        };
+        let next = upstreams(families, &tables, before.as_ref());
+        groups.extend(next.all().map(|upstream| (upstream.name().to_owned(), group(upstream))));
+        before = Some(next);
+    }
+    groups.sort();
+    groups.dedup();
+    let names: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a", "a", "b"]);
+    let mut numbers: Vec<u64> = groups.iter().map(|(_, number)| *number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 3);
 }

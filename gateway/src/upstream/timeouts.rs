@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config;
 
 /// The times of one family.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// To connect to an endpoint.
     pub connect: Duration,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pingora::protocols::tls::CaType;
 use pingora::upstreams::peer::HttpPeer;
 use pingora::utils::tls::{CertKey, WrappedX509, parse_x509};
+use sha2::{Digest as _, Sha256};
 
 use crate::certificate::{Identity, Part, Unusable, certificates};
 use crate::config::{Config, Protocol, Upstream, UpstreamUrl};
@@ -17,6 +18,7 @@ const STREAM_WINDOW: u32 = 512 * 1024;
 const CONNECTION_WINDOW: u32 = 2 * 1024 * 1024;
 /// A connection whose other end is gone shows it within so long, and not with the next request.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
+
 /// How a family's endpoints are spoken to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wire {
@@ -25,6 +27,18 @@ pub(super) struct Wire {
     authorities: Option<Arc<CaType>>,
     identity: Option<Arc<CertKey>>,
     is_unverified: bool,
+    /// Of the bytes of all files.
+    fingerprint: [u8; 32],
+}
+
+/// Two are equal where every connection that one makes could be the other's.
+impl PartialEq for Wire {
+    fn eq(&self, other: &Self) -> bool {
+        self.protocol == other.protocol
+            && self.server_name == other.server_name
+            && self.is_unverified == other.is_unverified
+            && self.fingerprint == other.fingerprint
+    }
 }
 
 impl Wire {
@@ -34,17 +48,21 @@ impl Wire {
     /// The first file that cannot be used.
     pub fn load(table: &Upstream, config: &Config) -> Result<Self, Unusable> {
         let tls = table.tls.clone().unwrap_or_default();
+        let mut files = Sha256::new();
         let authorities = match &tls.ca {
-            Some(path) => Some(wrapped(&config.resolve(path), Part::Authorities)?),
+            Some(path) => Some(wrapped(&config.resolve(path), Part::Authorities, &mut files)?),
             None => None,
         };
         let identity = match tls.identity(config) {
-            Some(files) => {
+            Some(identity) => {
                 // Pingora takes a key for good as it is, and panics on one that is not.
-                Identity::load(&files)?;
-                let chain = certificates(&files.certificate, Part::Certificate)?;
-                let chain = chain.iter().map(|certificate| certificate.to_vec()).collect();
-                Some(Arc::new(CertKey::new(chain, crate::certificate::key(&files.key)?)))
+                Identity::load(&identity)?;
+                let chain = certificates(&identity.certificate, Part::Certificate)?;
+                let chain: Vec<Vec<u8>> = chain.iter().map(|certificate| certificate.to_vec()).collect();
+                let key = crate::certificate::key(&identity.key)?;
+                files.update(b"identity");
+                chain.iter().chain([&key]).for_each(|bytes| add(&mut files, bytes));
+                Some(Arc::new(CertKey::new(chain, key)))
             }
             None => None,
         };
@@ -54,6 +72,7 @@ impl Wire {
             authorities,
             identity,
             is_unverified: tls.insecure_skip_verify,
+            fingerprint: files.finalize().into(),
         })
     }
 
@@ -89,10 +108,17 @@ impl Wire {
     }
 }
 
-fn wrapped(path: &std::path::Path, part: Part) -> Result<Arc<CaType>, Unusable> {
+/// With the length in front, so that bytes cannot move from one part to the next.
+fn add(files: &mut Sha256, bytes: &[u8]) {
+    files.update(bytes.len().to_le_bytes());
+    files.update(bytes);
+}
+
+fn wrapped(path: &std::path::Path, part: Part, files: &mut Sha256) -> Result<Arc<CaType>, Unusable> {
     // Judged as authorities first: the library below takes what it is given.
     crate::certificate::authorities(path)?;
     let found = certificates(path, part)?;
+    found.iter().for_each(|certificate| add(files, certificate));
     let found: Vec<WrappedX509> = found
         .iter()
         .map(|certificate| WrappedX509::new(certificate.to_vec(), parse_x509))

@@ -127,6 +127,11 @@ impl Deployment {
         self.urls.remove(family);
     }
 
+    /// The folder of its files.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Replaces the contract.
     pub fn with_contract(self, text: &str) -> Self {
         fs::write(self.folder.path().join("contract.toml"), text).expect("the contract is written");

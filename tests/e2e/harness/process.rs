@@ -257,6 +257,25 @@ impl Gateway {
         kill(self.process(), signal).expect("the process takes the signal");
     }
 
+    /// SIGHUP, and what has come of the reload: `applied`, `unchanged` or `refused`.
+    #[track_caller]
+    pub fn reload(&self) -> String {
+        let before = self.reloads();
+        self.signal(Signal::SIGHUP);
+        self.wait_for_reload(before)
+    }
+
+    /// How many reloads have ended so far.
+    pub fn reloads(&self) -> usize {
+        outcomes(&self.stdout()).len()
+    }
+
+    /// What has come of the reload behind this many.
+    #[track_caller]
+    pub fn wait_for_reload(&self, before: usize) -> String {
+        self.wait_for_output("a reload", |lines| outcomes(lines).into_iter().nth(before))
+    }
+
     /// Waits for the process to end by itself.
     #[track_caller]
     pub fn wait_for_exit(mut self, patience: Duration) -> Ended {
@@ -296,6 +315,16 @@ impl Drop for Gateway {
 fn is_zombie(process: Pid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_none_or(|rest| rest.starts_with('Z'))
+}
+
+/// What has come of each reload.
+fn outcomes(lines: &[String]) -> Vec<String> {
+    let outcome = |line: &String| {
+        let line = line.contains("\"outcome\"").then_some(line)?;
+        let record = serde_json::from_str::<Value>(line).ok()?;
+        Some(record["outcome"].as_str()?.to_owned())
+    };
+    lines.iter().filter_map(outcome).collect()
 }
 
 fn is_access(record: &Value) -> bool {

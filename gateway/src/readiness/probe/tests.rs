@@ -8,7 +8,8 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::config::{Config, load_source};
-use crate::readiness::Board;
+use crate::readiness::{Board, Draining};
+use crate::upstream::Upstreams;
 use route_contract::contract::{Contract, FamilyId};
 use route_contract::diagnostic::Source;
 use std::net::SocketAddr;
@@ -77,6 +78,16 @@ fn contract() -> Contract {
     .unwrap()
 }
 
+/// The probes of all families, which end with what is returned.
+fn started(upstreams: &Upstreams) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    let connector = Arc::new(Connector::new(None));
+    for upstream in upstreams.all() {
+        start(upstream, &connector, &mut tasks, &Handle::current()).unwrap();
+    }
+    tasks
+}
+
 /// The result of one probe.
 async fn probe(url: &str, timeout: Duration) -> Result<(), Reason> {
     probe_with(Connector::new(None), url, timeout).await
@@ -85,7 +96,7 @@ async fn probe(url: &str, timeout: Duration) -> Result<(), Reason> {
 async fn probe_with(connector: Connector, url: &str, limit: Duration) -> Result<(), Reason> {
     let ready = format!("{{ path = \"/hz?x=%2F\", timeout = \"{}ms\" }}", limit.as_millis());
     let config = config(url, &ready);
-    let upstreams = Upstreams::new(&contract(), &config);
+    let upstreams = Upstreams::new(&contract(), &config).unwrap();
     let upstream = upstreams.of(FamilyId(0)).unwrap().clone();
     if upstream.endpoints().list().is_empty() {
         // Names are resolved elsewhere; that the address is the same one keeps the certificate's name in play.
@@ -182,8 +193,8 @@ async fn another_status_may_be_the_expected_one() {
     let answer = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
     let (address, mut received) = upstream(Conduct::Answer(answer)).await;
     let config = config(&format!("http://{address}"), "{ path = \"/hz\", status = \"401\" }");
-    let upstreams = Upstreams::new(&contract(), &config);
-    let _probes = Probes::start(&upstreams).unwrap();
+    let upstreams = Upstreams::new(&contract(), &config).unwrap();
+    let _probes = started(&upstreams);
     received.recv().await.unwrap();
     let upstream = upstreams.of(FamilyId(0)).unwrap();
     while upstream.readiness() == Err(Reason::Starting) {
@@ -196,19 +207,19 @@ async fn another_status_may_be_the_expected_one() {
 async fn a_running_probe_makes_the_family_ready_and_asking_makes_no_probe() {
     let (address, mut received) = upstream(Conduct::Answer("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")).await;
     let config = config(&format!("http://{address}"), "{ path = \"/hz\", interval = \"100ms\" }");
-    let upstreams = Arc::new(Upstreams::new(&contract(), &config));
-    let board = Board::new(upstreams.clone());
-    assert!(!board.serves(FamilyId(0)));
-    let probes = Probes::start(&upstreams).unwrap();
+    let upstreams = Upstreams::new(&contract(), &config).unwrap();
+    let board = Board::new(&upstreams, &Draining::default());
+    assert!(!board.is_ready());
+    let probes = started(&upstreams);
     received.recv().await.unwrap();
     for _ in 0..1_000 {
         let _ = board.is_ready();
     }
     // The second probe starts when the first one is completed, and no sooner for all the asking.
     received.recv().await.unwrap();
-    assert!(board.serves(FamilyId(0)) && board.is_ready());
+    assert!(board.is_ready());
     let upstream = Arc::downgrade(upstreams.of(FamilyId(0)).unwrap());
-    drop((probes, board, upstreams));
+    drop((probes, upstreams));
     // Nothing holds the upstream when the probes have ended.
     while upstream.upgrade().is_some() {
         tokio::task::yield_now().await;
@@ -224,8 +235,8 @@ async fn each_endpoint_is_probed_for_itself_as_it_comes_and_until_it_leaves() {
         "http://name.invalid",
         "{ path = \"/hz\", interval = \"20ms\", fall = 1 }",
     );
-    let upstreams = Upstreams::new(&contract(), &config);
-    let _probes = Probes::start(&upstreams).unwrap();
+    let upstreams = Upstreams::new(&contract(), &config).unwrap();
+    let _probes = started(&upstreams);
     let upstream = upstreams.of(FamilyId(0)).unwrap();
     upstream.set_addresses(0, &[one]);
     assert!(first.recv().await.unwrap().contains("\r\nHost: name.invalid\r\n"));

@@ -53,7 +53,7 @@ struct Families {
 }
 
 impl Families {
-    fn of(board: &Board) -> Self {
+    fn of(board: &Board<'_>) -> Self {
         let mut families = Self::default();
         for family in board.families() {
             match family.state {

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::{Channel, FLAG, Families, Message, unexpected};
-use crate::readiness::{Board, FamilyState, Reason, State};
-use crate::server::Server;
+use crate::readiness::{FamilyState, Reason, State};
+use crate::server::{self, Server};
 
 /// How often readiness is looked at.
 const TICK: Duration = Duration::from_millis(10);
@@ -52,7 +52,7 @@ impl Predecessor {
             other => return Err(unexpected(&other).into()),
         };
         tokio::select! {
-            () = ready(&server.state().board, &families) => {}
+            () = ready(server.state(), &families) => {}
             () = channel.ended() => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
         }
         channel.send(&Message::Ready).await?;
@@ -68,10 +68,12 @@ impl Predecessor {
 }
 
 /// Waits until every family is ready that has to be.
-async fn ready(board: &Board, before: &Families) {
+async fn ready(state: &server::State, before: &Families) {
     let mut ticks = tokio::time::interval(TICK);
     loop {
         ticks.tick().await;
+        let generation = state.generation.load();
+        let board = generation.board(&state.draining);
         if board.families().all(|family| may_be_served(&family, before)) {
             return;
         }

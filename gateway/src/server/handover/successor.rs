@@ -10,7 +10,7 @@ use command_fds::{CommandFdExt, FdMapping};
 use tokio::time::{Instant, timeout_at};
 
 use super::{Channel, FLAG, Families, Message, unexpected};
-use crate::readiness::Board;
+use crate::server::State;
 use crate::server::inherited::{ADMIN, PUBLIC};
 
 /// The first descriptor that is passed, see `sd_listen_fds(3)`.
@@ -86,7 +86,7 @@ impl Drop for Successor {
 
 /// Starts this process's command line again and lets the new process take over; answers its id. When this fails, or is
 /// dropped, the new process is gone and nothing has changed.
-pub(crate) async fn start(sockets: &Sockets, board: &Board, limit: Duration) -> Result<u32, UpgradeError> {
+pub(crate) async fn start(sockets: &Sockets, state: &State, limit: Duration) -> Result<u32, UpgradeError> {
     if std::process::id() == 1 {
         return Err(UpgradeError::FirstProcess);
     }
@@ -101,7 +101,7 @@ pub(crate) async fn start(sockets: &Sockets, board: &Board, limit: Duration) -> 
     drop(command);
     let pid = successor.child.id();
     tracing::info!(pid, "upgrading: a new process is started and made ready");
-    let ready = timeout_at(Instant::now() + limit, prepare(&mut channel, board)).await;
+    let ready = timeout_at(Instant::now() + limit, prepare(&mut channel, state)).await;
     let begun = match ready {
         Err(_) => return Err(UpgradeError::Late(limit)),
         Ok(Ok(())) => timeout_at(Instant::now() + BEGIN_LIMIT, begin(&mut channel)).await,
@@ -128,8 +128,9 @@ impl Successor {
     }
 }
 
-async fn prepare(channel: &mut Channel, board: &Board) -> io::Result<()> {
-    channel.send(&Message::Prepare(Families::of(board))).await?;
+async fn prepare(channel: &mut Channel, state: &State) -> io::Result<()> {
+    let families = Families::of(&state.generation.load().board(&state.draining));
+    channel.send(&Message::Prepare(families)).await?;
     match channel.receive().await? {
         Message::Ready => Ok(()),
         other => Err(unexpected(&other)),
