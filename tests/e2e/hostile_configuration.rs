@@ -35,6 +35,14 @@ impl Scene {
         self.deployment.folder().join(name)
     }
 
+    /// How many reloads were refused.
+    fn refusals(&self) -> u64 {
+        let metrics = self.gateway.admin_get("/metrics").text();
+        let series = "gateway_reloads_total{result=\"refused\"} ";
+        let counted = metrics.lines().find_map(|line| line.strip_prefix(series));
+        counted.expect("the counter").parse().expect("a number")
+    }
+
     /// Puts these files in place, and asserts that neither a start nor a reload takes them, each with all these words.
     #[track_caller]
     fn refuses(&self, configuration: &str, contract: &str, words: &[&str]) {
@@ -51,7 +59,7 @@ impl Scene {
         assert!(matches!(ended.status.code(), Some(1 | 2)), "{words:?}: {ended:?}");
         assert!(ended.stdout.is_empty(), "it did not listen: {}", ended.stdout);
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
-        let before = self.gateway.reloads();
+        let before = self.refusals();
         assert_eq!(self.gateway.reload(), "refused", "{words:?}");
         let told = self.gateway.admin_get("/reload").text();
         for word in words {
@@ -60,9 +68,7 @@ impl Scene {
         }
         assert_eq!(self.gateway.get(CENTRAL).status, 200);
         assert_eq!(self.gateway.get(WORKSPACE).status, 200);
-        let metrics = self.gateway.admin_get("/metrics").text();
-        let counted = format!("gateway_reloads_total{{result=\"refused\"}} {}\n", before + 1);
-        assert!(metrics.contains(&counted), "{counted} is not in\n{metrics}");
+        assert_eq!(self.refusals(), before + 1, "{words:?}");
         assert!(!self.gateway.all_output().contains("panicked"));
     }
 }
@@ -103,7 +109,7 @@ fn doubled_entries_are_refused_with_both_places_and_nothing_wins_silently() {
 }
 
 #[test]
-fn paths_that_differ_in_a_trailing_slash_alone_are_nobodys_when_two_families_own_them() {
+fn a_path_that_is_anothers_but_for_its_trailing_slash_reaches_nobody() {
     let scene = Scene::start();
     let families: String = [("central", "/a"), ("workspace", "/a/"), ("extension", "/b/**")]
         .iter()
@@ -111,9 +117,9 @@ fn paths_that_differ_in_a_trailing_slash_alone_are_nobodys_when_two_families_own
         .collect();
     fs::write(scene.path("contract.toml"), format!("version = 1\n{families}")).unwrap();
     assert_eq!(scene.gateway.reload(), "applied");
-    for target in ["/a", "/a/"] {
-        scene.gateway.get(target).assert_refusal(400, "ambiguous_path");
-    }
+    assert_eq!(scene.gateway.get("/a").status, 200);
+    // Many a server takes it for the other one's.
+    scene.gateway.get("/a/").assert_refusal(400, "ambiguous_path");
     assert_eq!(scene.gateway.get("/b").status, 200);
 }
 
@@ -174,7 +180,7 @@ fn blank_unset_and_impossible_values_are_refused_and_never_printed() {
         ("'${E2E_NOT_SET}'", "E2E_NOT_SET"),
         ("'${E2E_NOT_SET:-}'", "E2E_NOT_SET"),
         ("''", "empty"),
-        ("'  '", "blank"),
+        ("'  '", "empty"),
         ("'http://'", "no host"),
         ("'http://:8080'", "no host"),
         ("'ftp://s3cret'", "http"),
