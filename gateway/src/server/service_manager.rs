@@ -8,11 +8,16 @@ use tokio::task::JoinHandle;
 
 /// Messages that may wait; more are left out. Only a service manager that is stuck does not take them.
 const WAITING: usize = 16;
+/// How long such a one is waited for where it has to know before this process goes on.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Lines for the service manager, and who wants to know that it has them.
+type Message = (String, Option<SyncSender<()>>);
 
 /// The service manager, where there is one. Telling it blocks nobody: a thread of its own does that.
 #[derive(Debug, Default)]
 pub(super) struct ServiceManager {
-    messages: Option<SyncSender<String>>,
+    messages: Option<SyncSender<Message>>,
     watchdog: Option<JoinHandle<()>>,
 }
 
@@ -39,12 +44,18 @@ impl ServiceManager {
     /// This process is the service, and serves. From now on the watchdog, if there is one, hears from the present
     /// runtime, which is to be the one that serves traffic: when its threads hang, the watchdog hears nothing.
     pub fn serving(&mut self, status: &str) {
-        // One message, so that a process that takes over is the main one from the moment when it serves.
-        self.tell(&[
-            NotifyState::MainPid(std::process::id()),
-            NotifyState::Ready,
-            NotifyState::Status(status),
-        ]);
+        // It hears of a new main process before the old one ends, or it would take that for the end of the service. What is
+        // sent before is read before: it looks at messages first, and then at processes that have ended.
+        let (sent, is_sent) = sync_channel(1);
+        if let Some(messages) = &self.messages {
+            let states = [
+                NotifyState::MainPid(std::process::id()),
+                NotifyState::Ready,
+                NotifyState::Status(status),
+            ];
+            send(messages, &states, Some(sent));
+            let _in_time = is_sent.recv_timeout(PATIENCE);
+        }
         let limit = sd_notify::watchdog_enabled();
         self.watchdog = self.messages.clone().zip(limit).map(|(messages, limit)| {
             tokio::spawn(async move {
@@ -52,7 +63,7 @@ impl ServiceManager {
                 let mut beats = tokio::time::interval(limit / 2);
                 loop {
                     beats.tick().await;
-                    send(&messages, &[NotifyState::Watchdog]);
+                    send(&messages, &[NotifyState::Watchdog], None);
                 }
             })
         });
@@ -81,7 +92,7 @@ impl ServiceManager {
 
     fn tell(&self, states: &[NotifyState<'_>]) {
         if let Some(messages) = &self.messages {
-            send(messages, states);
+            send(messages, states, None);
         }
     }
 
@@ -98,18 +109,22 @@ impl Drop for ServiceManager {
     }
 }
 
-fn send(messages: &SyncSender<String>, states: &[NotifyState<'_>]) {
+fn send(messages: &SyncSender<Message>, states: &[NotifyState<'_>], sent: Option<SyncSender<()>>) {
     let lines: Vec<String> = states.iter().map(ToString::to_string).collect();
     // The only one who could wait is the traffic, and it does not.
-    if messages.try_send(lines.join("\n")).is_err() {
+    if messages.try_send((lines.join("\n"), sent)).is_err() {
         tracing::warn!("the service manager takes no messages");
     }
 }
 
-fn tell_all(messages: &Receiver<String>) {
-    while let Ok(message) = messages.recv() {
+fn tell_all(messages: &Receiver<Message>) {
+    while let Ok((message, sent)) = messages.recv() {
         if let Err(error) = sd_notify::notify(&[NotifyState::Custom(&message)]) {
             tracing::warn!(%error, "the service manager cannot be told");
+        }
+        if let Some(sent) = sent {
+            // Whoever has waited too long has gone on.
+            let _known = sent.try_send(());
         }
     }
 }
