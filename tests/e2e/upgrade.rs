@@ -254,6 +254,32 @@ fn requests_that_the_old_process_has_are_its_own_to_the_end() {
 }
 
 #[test]
+fn a_new_process_has_nothing_of_the_old_one_but_the_sockets() {
+    let deployment = Deployment::new();
+    let mut gateway = deployment.start();
+    let descriptors = |gateway: &Gateway| {
+        let entries = fs::read_dir(format!("/proc/{}/fd", gateway.pid())).expect("the process's descriptors");
+        entries.count()
+    };
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        counts.push(descriptors(&gateway));
+        // A client's connection and an upstream's, which the old process has at the moment of the upgrade.
+        let mut client = gateway.client();
+        assert_eq!(client.request("GET", CENTRAL, &[]).status, 200);
+        assert!(descriptors(&gateway) > counts[counts.len() - 1]);
+        gateway.upgrade();
+        assert!(
+            client.until_closed().is_empty(),
+            "nobody else holds the client's connection"
+        );
+    }
+    counts.push(descriptors(&gateway));
+    counts.dedup();
+    assert_eq!(counts.len(), 1, "{counts:?}");
+}
+
+#[test]
 fn a_changed_address_is_bound_anew() {
     let deployment = Deployment::new();
     let mut gateway = deployment.start();

@@ -158,6 +158,7 @@ fn command(channel: OwnedFd, sockets: &Sockets) -> io::Result<Command> {
         .env("LISTEN_FDNAMES", format!("{PUBLIC}:{ADMIN}"))
         // These name the process that they were meant for, which is this one.
         .env_remove("LISTEN_PID")
+        .env_remove("LISTEN_FDS_FIRST_FD")
         .env_remove("WATCHDOG_PID");
     command.fd_mappings(sockets.mappings()?).map_err(io::Error::other)?;
     Ok(command)
