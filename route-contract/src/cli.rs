@@ -7,7 +7,7 @@ mod diff;
 mod digest;
 mod explain;
 mod list;
-mod manual;
+pub mod manual;
 mod map;
 mod mutants;
 mod rules;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::diagnostic::Palette;
 use streams::{STANDARD_INPUT, Stop, Streams};
@@ -136,8 +136,8 @@ pub fn run(
         Command::Mutants(arguments) => mutants::run(arguments, streams),
         Command::Rules(arguments) => rules::run(arguments, streams),
         Command::Schema(arguments) => schema::run(arguments, streams),
-        Command::Completions(arguments) => manual::completions(arguments, streams),
-        Command::Man(arguments) => manual::man(arguments, streams),
+        Command::Completions(arguments) => manual::completions(Arguments::command(), arguments, streams.out).map_err(Stop::Broken),
+        Command::Man(arguments) => manual::man(Arguments::command(), arguments, streams.out, streams.err).map_err(Stop::Broken),
         Command::Map(arguments) => map::run(arguments, streams),
     };
     match ended {

@@ -251,3 +251,33 @@ fn a_gateway_that_does_not_answer_is_not_ready() {
         shown(folder.path(), &["ready", "--url", "127.0.0.1:1"], &[])
     );
 }
+
+#[test]
+fn completions_and_manual_pages_name_every_command() {
+    let folder = folder(SOUND);
+    let (_, help, _) = gateway(folder.path(), &["--help"], &[]);
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(commands.contains(&"run") && commands.len() > 6, "{commands:?}");
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) = gateway(folder.path(), &["completions", shell], &[]);
+        assert_eq!(code, Some(0));
+        for command in &commands {
+            assert!(script.contains(command), "{shell} lacks {command}");
+        }
+    }
+    let (code, page, _) = gateway(folder.path(), &["man"], &[]);
+    assert_eq!(code, Some(0));
+    assert!(page.contains(".TH gateway 1"), "{page}");
+    let (code, ..) = gateway(folder.path(), &["man", "--folder", "."], &[]);
+    assert_eq!(code, Some(0));
+    for command in commands.iter().filter(|command| **command != "help") {
+        let name = format!("gateway-{command}.1");
+        assert!(folder.path().join(&name).exists(), "{name}");
+    }
+}

@@ -1,17 +1,25 @@
-//! `gateway demo`: the reference deployment in one process, as the README promises it.
+//! `gateway demo`: a deployment in one process, as the README promises it.
 
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::Command;
 
 use nix::sys::signal::Signal;
 
 use crate::harness::client::Client;
+use crate::harness::deployment::{Deployment, deployments};
 use crate::harness::process::{BINARY, Gateway, run_to_end};
 use crate::harness::{CENTRAL, EXTENSION, INTERNAL, PATIENCE, UNKNOWN, WORKSPACE};
 
 fn demo() -> Gateway {
+    demo_of(&[])
+}
+
+fn demo_of(options: &[&str]) -> Gateway {
     let mut command = Command::new(BINARY);
-    command.args(["demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+    command
+        .args(["demo", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+        .args(options);
     Gateway::start(command, addresses_in_greeting)
 }
 
@@ -97,34 +105,104 @@ fn the_demo_is_ready_on_both_listeners() {
     assert!(metrics.text().contains("gateway_requests_total"));
 }
 
-#[test]
-fn the_greeting_names_what_to_try_and_it_works() {
-    let gateway = demo();
-    let commands = gateway.wait_for_output("the curl lines", |lines| {
-        let commands: Vec<String> = lines
-            .iter()
-            .map(|line| line.trim())
-            .filter(|line| line.starts_with("curl "))
-            .map(str::to_owned)
-            .collect();
-        (commands.len() >= 4).then_some(commands)
+/// Sends each request of the greeting; the line before it says what must become of it.
+fn try_what_is_printed(gateway: &Gateway) -> Vec<String> {
+    let lines = gateway.wait_for_output("the greeting", |lines| {
+        lines.iter().any(|line| line.contains("Ctrl-C")).then(|| lines.to_vec())
     });
     let public = gateway.public().to_string();
-    for command in commands {
-        assert!(command.contains(&public), "{command}");
-        let url = command
-            .split(|c: char| c.is_whitespace() || c == '\'')
-            .find_map(|word| word.strip_prefix("http://"))
-            .unwrap_or_else(|| panic!("no URL in {command}"));
-        let target = &url[url.find('/').unwrap_or(url.len())..];
-        let method = if command.contains("-X POST") { "POST" } else { "GET" };
+    let mut tried = Vec::new();
+    for (promise, command) in lines.iter().zip(lines.iter().skip(1)) {
+        let (Some(promise), Some(command)) = (promise.trim().strip_prefix("# "), command.trim().strip_prefix("curl "))
+        else {
+            continue;
+        };
+        let (options, url) = command.split_once('\'').expect("a quoted URL");
+        let url = url.trim_end_matches('\'').strip_prefix("http://").expect("a URL");
+        let target = url.strip_prefix(&public).expect("a URL of the gateway");
+        let method = options.trim().strip_prefix("-X ").unwrap_or("GET");
         let response = gateway.client().request(method, target, &[("Content-Length", "0")]);
-        assert!(
-            matches!(response.status, 200 | 400 | 404),
-            "{command}: {}",
-            response.status
-        );
+        if let Some(answer) = promise.strip_prefix("answered by ") {
+            let profile = answer.split(':').next().expect("a profile");
+            assert_eq!(response.status, 200, "{promise}: {}", response.text());
+            assert_eq!(response.json()["profile"], profile, "{promise}");
+            assert_eq!(response.json()["target"], target, "{promise}");
+        } else if promise.starts_with("refused: decoded") {
+            response.assert_refusal(400, "ambiguous_path");
+        } else if promise.starts_with("refused") {
+            response.assert_refusal(404, "not_found");
+        } else {
+            assert_eq!(response.status, 200, "{promise}");
+        }
+        tried.push(promise.to_owned());
     }
+    tried
+}
+
+#[test]
+fn the_greeting_names_what_to_try_and_it_works() {
+    assert_eq!(try_what_is_printed(&demo()).len(), 8);
+}
+
+#[test]
+fn every_deployment_has_a_demo_that_keeps_its_word() {
+    for name in deployments() {
+        let gateway = demo_of(&["--deployment", &name]);
+        let tried = try_what_is_printed(&gateway);
+        let deployment = Deployment::of(&name);
+        let answered = tried.iter().filter(|promise| promise.starts_with("answered")).count();
+        assert!(answered >= deployment.families().len(), "{name}: {tried:?}");
+        assert_eq!(gateway.admin_get("/readyz").status, 200, "{name}");
+    }
+}
+
+#[test]
+fn a_contract_of_ones_own_is_served_with_its_profiles() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let contract = folder.path().join("contract.toml");
+    fs::write(
+        &contract,
+        "version = 1\n[[family]]\nname = \"inside\"\nserve = \"never\"\nclaims = [\"/inside/**\"]\n\
+         [[family]]\nname = \"front\"\nclaims = [\"/front/**\"]\n\
+         [profile.window]\nowns = [\"front\"]\nroutes = [\"window.toml\"]\n",
+    )
+    .expect("a contract");
+    fs::write(
+        folder.path().join("window.toml"),
+        "[[route]]\nmethod = \"GET\"\npath = \"/front/{page}\"\n",
+    )
+    .expect("a manifest");
+    let gateway = demo_of(&["--contract", contract.to_str().expect("a path")]);
+    let tried = try_what_is_printed(&gateway);
+    assert!(tried.contains(&"answered by window".to_owned()), "{tried:?}");
+
+    fs::write(&contract, "version = 1\nfamilies = 3\n").expect("a contract");
+    let ended = run_to_end(Command::new(BINARY).args(["demo", "--contract"]).arg(&contract));
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("contract.toml:2:1"), "{ended:?}");
+}
+
+#[test]
+fn a_profile_can_be_served_alone() {
+    let mut command = Command::new(BINARY);
+    command.args(["demo", "--profile", "central", "--listen", "127.0.0.1:0"]);
+    // It has one listener, which stands for both here.
+    let server = Gateway::start(command, |lines| {
+        let line = lines.iter().find(|line| line.starts_with("central"))?;
+        let address = line.split("http://").nth(1)?.parse().ok()?;
+        Some((address, address))
+    });
+    assert_eq!(server.get(CENTRAL).json()["profile"], "central");
+    assert_eq!(server.get(WORKSPACE).status, 404);
+    assert_eq!(server.get("/readyz").status, 200);
+    assert_eq!(server.terminate().status.code(), Some(0));
+
+    let ended = run_to_end(Command::new(BINARY).args(["demo", "--profile", "centre"]));
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(
+        ended.stderr.contains("`centre`") && ended.stderr.contains("`central`"),
+        "{ended:?}"
+    );
 }
 
 #[test]

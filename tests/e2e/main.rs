@@ -12,6 +12,7 @@ mod agreement;
 mod configuration;
 mod deadlines;
 mod demo;
+mod deployments;
 mod documentation;
 mod endpoints;
 mod errors;

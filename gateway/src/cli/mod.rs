@@ -12,10 +12,12 @@ mod ready;
 mod run;
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use route_contract::cli::{Exit, manual};
 
 /// Nothing to complain about.
 const CLEAN: u8 = 0;
@@ -40,10 +42,14 @@ enum Command {
     Check(check::Options),
     /// Print the effective configuration: every value, default or not, and where it came from.
     Config(config::Options),
-    /// Serve the reference deployment with embedded profile servers, and print what to try.
+    /// Serve a deployment with embedded profile servers, and print what to try.
     Demo(demo::Options),
     /// Ask a running gateway whether it is ready, for a container's health check.
     Ready(ready::Options),
+    /// Print a script that completes this program's arguments in a shell.
+    Completions(manual::Completions),
+    /// Print the manual page.
+    Man(manual::Man),
 }
 
 /// The configuration that a subcommand works on.
@@ -77,10 +83,25 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Config(options) => config::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Ready(options) => ready::run(&options),
+        Command::Completions(options) => {
+            written(manual::completions(Arguments::command(), &options, &mut io::stdout()))
+        }
+        Command::Man(options) => written(manual::man(
+            Arguments::command(),
+            &options,
+            &mut io::stdout(),
+            &mut io::stderr(),
+        )),
     })
 }
 
 /// A number with its noun.
 fn counted(number: usize, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
+}
+
+/// The exit code of a command that only prints.
+fn written(ended: io::Result<Exit>) -> u8 {
+    // Where the reader of a pipe has gone, the code says it all.
+    ended.map_or(UNDECIDED, |exit| exit as u8)
 }

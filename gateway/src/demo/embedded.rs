@@ -1,4 +1,4 @@
-//! The reference deployment's files, built into the binary: the demo needs no file beside it.
+//! The reference deployments' files, built into the binary: the demo needs no file beside it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,40 +6,32 @@ use std::sync::Arc;
 use route_contract::contract::Contract;
 use route_contract::diagnostic::{Diagnostic, Source};
 
-/// The name under which findings show the contract.
-const CONTRACT: &str = "config/agentteam/contract.toml";
+mod files {
+    include!(concat!(env!("OUT_DIR"), "/deployments.rs"));
+}
 
-/// Each file by its path in this repository.
-const FILES: [(&str, &str); 5] = [
-    (CONTRACT, include_str!("../../../config/agentteam/contract.toml")),
-    (
-        "config/agentteam/profiles/all.toml",
-        include_str!("../../../config/agentteam/profiles/all.toml"),
-    ),
-    (
-        "config/agentteam/profiles/central.toml",
-        include_str!("../../../config/agentteam/profiles/central.toml"),
-    ),
-    (
-        "config/agentteam/profiles/extension.toml",
-        include_str!("../../../config/agentteam/profiles/extension.toml"),
-    ),
-    (
-        "config/agentteam/profiles/workspace.toml",
-        include_str!("../../../config/agentteam/profiles/workspace.toml"),
-    ),
-];
+/// The name of a contract in a deployment's folder.
+const CONTRACT: &str = "contract.toml";
 
-/// The reference contract with its profiles.
+/// The names of the deployments that are built in: those of their folders.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    files::FILES.iter().filter_map(|(path, _)| {
+        let (deployment, file) = path.split_once('/')?;
+        (file == CONTRACT).then_some(deployment)
+    })
+}
+
+/// A deployment's contract with its profiles.
 ///
 /// # Errors
-/// The contract's faults, which a test of this module rules out.
-pub fn contract() -> Result<Contract, Vec<Diagnostic>> {
-    Contract::load_with(Path::new(CONTRACT), &|path| {
-        FILES
+/// The name of no deployment, or the contract's faults, which a test of this module rules out.
+pub fn contract(deployment: &str) -> Result<Contract, Vec<Diagnostic>> {
+    let path = Path::new("config").join(deployment).join(CONTRACT);
+    Contract::load_with(&path, &|path| {
+        files::FILES
             .iter()
-            .find(|(name, _)| Path::new(name) == path)
-            .map(|(name, text)| Source::new(*name, *text) as Arc<Source>)
+            .find(|(name, _)| Path::new("config").join(name) == path)
+            .map(|(_, text)| Source::new(path.to_string_lossy(), *text) as Arc<Source>)
             .ok_or_else(|| Diagnostic::error("GW0101", format!("`{}` is not built in", path.display())))
     })
 }
@@ -49,10 +41,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_contract_is_whole() {
-        let contract = contract().unwrap();
-        for profile in ["central", "workspace", "extension", "all"] {
-            assert!(contract.profile(profile).is_some(), "{profile}");
+    fn every_built_in_contract_is_whole() {
+        for name in names() {
+            let contract = contract(name).unwrap();
+            assert!(!contract.profiles.is_empty(), "{name}");
         }
+        assert!(names().count() >= 2);
+    }
+
+    #[test]
+    fn every_folder_of_the_repository_is_built_in() {
+        let folders = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../config")).unwrap();
+        for folder in folders.map(|entry| entry.unwrap()) {
+            let name = folder.file_name().into_string().unwrap();
+            assert!(names().any(|known| known == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn another_name_is_an_error() {
+        assert!(contract("no-such-deployment").is_err());
     }
 }

@@ -1,22 +1,25 @@
-//! `gateway demo`: the reference deployment in one process, to be tried with `curl`.
+//! `gateway demo`: a deployment in one process, to be tried with `curl`.
 //!
-//! 1. `embedded` holds the reference contract and its profile files.
-//! 2. `profile` serves each plain profile as its file says, on a free loopback port.
+//! 1. `embedded` holds the reference deployments; a contract may be read from a file instead.
+//! 2. `profile` serves each profile as its file says, on a free loopback port.
 //! 3. The gateway is put in front of them by the same assembly as `gateway run`.
-//! 4. `greeting` prints where everything listens and what to try, once the gateway is ready.
+//! 4. `examples` finds out what to try, and `greeting` prints it once the gateway is ready.
+//!
+//! A single profile's server can be had alone, for containers.
 
 mod embedded;
+mod examples;
 mod greeting;
 mod profile;
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use route_contract::contract::{Contract, Role};
+use route_contract::contract::{Contract, FamilyId, Profile, Role, Serve};
 use route_contract::diagnostic::{Diagnostic, Source};
 
 use crate::admin::Admin;
@@ -30,9 +33,34 @@ use profile::ProfileServer;
 /// How long the gateway may take to find its own upstreams ready.
 const READY_LIMIT: Duration = Duration::from_secs(10);
 
-/// Where the demo listens.
-#[derive(Clone, Copy, Debug)]
+/// The contract that the demo serves.
+#[derive(Clone, Debug)]
+pub enum Chosen {
+    /// A reference deployment, by one of [`deployments`].
+    BuiltIn(String),
+    /// A contract in a file, with the manifests that it names.
+    File(PathBuf),
+}
+
+impl Chosen {
+    fn contract(&self) -> Result<Contract, Vec<Diagnostic>> {
+        match self {
+            Self::BuiltIn(name) => embedded::contract(name),
+            Self::File(path) => Contract::load(path),
+        }
+    }
+}
+
+/// The names of the reference deployments that are built in.
+pub fn deployments() -> impl Iterator<Item = &'static str> {
+    embedded::names()
+}
+
+/// What the demo serves, and where.
+#[derive(Clone, Debug)]
 pub struct Options {
+    /// The contract.
+    pub chosen: Chosen,
     /// For traffic; port 0 takes a free port.
     pub public: SocketAddr,
     /// For readiness, metrics and the contract; port 0 takes a free port.
@@ -42,9 +70,12 @@ pub struct Options {
 /// Why there is no demo.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// The built-in contract or configuration has faults.
-    #[error("the built-in deployment has faults")]
+    /// The contract has faults, or nothing in it can be served.
+    #[error("the deployment has faults")]
     Deployment(Vec<Diagnostic>),
+    /// The contract has no such profile.
+    #[error("the contract has no profile `{0}`; it has {1}")]
+    NoProfile(String, String),
     /// The gateway does not start.
     #[error("{cause}{}", hint(.cause))]
     Start {
@@ -70,13 +101,13 @@ fn hint(cause: &StartError) -> &'static str {
     }
 }
 
-/// Serves the reference deployment until SIGINT or SIGTERM. The greeting goes to `out`, one JSON line for each
-/// request to standard error. Answers whether all requests in flight were answered at the end.
+/// Serves a deployment until SIGINT or SIGTERM. The greeting goes to `out`, one JSON line for each request to standard
+/// error. Answers whether all requests in flight were answered at the end.
 ///
 /// # Errors
-/// A [`DemoError`], most likely an address that is taken.
+/// A [`DemoError`], most likely an address that is taken or a contract with faults.
 pub fn run(options: &Options, out: &mut (dyn Write + Send)) -> Result<bool, DemoError> {
-    let contract = embedded::contract().map_err(DemoError::Deployment)?;
+    let contract = options.chosen.contract().map_err(DemoError::Deployment)?;
     let runtime = server::runtime(None)?;
     let clean = runtime.block_on(serve(options, contract, out));
     // Connections that outlived the stop hold tasks; nothing waits for them any more.
@@ -84,7 +115,43 @@ pub fn run(options: &Options, out: &mut (dyn Write + Send)) -> Result<bool, Demo
     clean
 }
 
+/// Serves one profile of a contract at `address`, without a gateway, until SIGINT or SIGTERM. Where goes to `out`.
+///
+/// # Errors
+/// A [`DemoError`], most likely a profile that the contract does not have.
+pub fn run_profile(
+    chosen: &Chosen,
+    profile: &str,
+    address: SocketAddr,
+    out: &mut (dyn Write + Send),
+) -> Result<(), DemoError> {
+    let contract = chosen.contract().map_err(DemoError::Deployment)?;
+    let Some(found) = contract.profile(profile) else {
+        let names: Vec<_> = contract
+            .profiles
+            .iter()
+            .map(|profile| format!("`{}`", profile.name))
+            .collect();
+        return Err(DemoError::NoProfile(profile.to_owned(), names.join(", ")));
+    };
+    let runtime = server::runtime(None)?;
+    let served = runtime.block_on(async {
+        let (control, phases) = PhaseControl::new(Phase::Serving);
+        let mut signals = Signals::new()?;
+        let at = start_profile(&contract, found, address, &phases).await?;
+        writeln!(out, "{profile}  http://{at}")?;
+        out.flush()?;
+        signals.until_stop().await;
+        control.advance(Phase::Closing);
+        Ok(())
+    });
+    runtime.shutdown_background();
+    served
+}
+
 async fn serve(options: &Options, contract: Contract, out: &mut (dyn Write + Send)) -> Result<bool, DemoError> {
+    let name = contract.source.name.clone();
+    let examples = examples::examples(&contract).map_err(DemoError::Deployment)?;
     let (profiles, phases) = PhaseControl::new(Phase::Serving);
     let upstreams = start_profiles(&contract, &phases).await?;
     let deployment = deployment(options, contract, &upstreams).map_err(DemoError::Deployment)?;
@@ -94,9 +161,11 @@ async fn serve(options: &Options, contract: Contract, out: &mut (dyn Write + Sen
     await_ready(&server).await?;
     let signals = Signals::new()?;
     let greeting = Greeting {
+        contract: &name,
         public: server.public_address(),
         admin: server.admin_address(),
         upstreams: &upstreams,
+        examples: &examples,
     };
     write!(out, "{greeting}")?;
     out.flush()?;
@@ -108,26 +177,41 @@ async fn serve(options: &Options, contract: Contract, out: &mut (dyn Write + Sen
 /// A profile's name and where its server listens.
 type Upstream = (String, SocketAddr);
 
-/// Starts a server for each plain profile.
+/// Starts a server for each plain profile behind the gateway.
 async fn start_profiles(contract: &Contract, phases: &Phases) -> Result<Vec<Upstream>, DemoError> {
     let mut upstreams = Vec::new();
-    let plain = contract
-        .profiles
-        .iter()
-        .filter(|profile| matches!(profile.role, Role::Plain { .. }));
-    for profile in plain {
-        let app = ProfileServer::new(contract, profile).map_err(DemoError::Deployment)?;
-        let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-        upstreams.push((profile.name.clone(), listener.local_addr()));
-        let serving = listener.serve(
-            Arc::new(app),
-            Arc::new(PlainDoor),
-            Limits::default().fixed(),
-            phases.clone(),
-        );
-        tokio::spawn(serving);
+    for profile in contract.profiles.iter().filter(|profile| is_behind(contract, profile)) {
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let address = start_profile(contract, profile, free, phases).await?;
+        upstreams.push((profile.name.clone(), address));
     }
     Ok(upstreams)
+}
+
+/// Whether the gateway forwards to a profile: it is plain and owns a family that is forwarded.
+fn is_behind(contract: &Contract, profile: &Profile) -> bool {
+    let forwarded = |id: &FamilyId| {
+        let family = contract.families.get(id.index());
+        family.is_some_and(|family| family.serve == Serve::Forward)
+    };
+    matches!(&profile.role, Role::Plain { owns } if owns.iter().any(forwarded))
+}
+
+async fn start_profile(
+    contract: &Contract,
+    profile: &Profile,
+    address: SocketAddr,
+    phases: &Phases,
+) -> Result<SocketAddr, DemoError> {
+    let app = ProfileServer::new(contract, profile).map_err(DemoError::Deployment)?;
+    let bound = Listener::bind(address).await;
+    let listener = bound.map_err(|cause| DemoError::Start {
+        cause: StartError::Bind { address, cause },
+    })?;
+    let address = listener.local_addr();
+    let serving = listener.serve(Arc::new(app), Arc::new(PlainDoor), Limits::default().fixed(), phases.clone());
+    tokio::spawn(serving);
+    Ok(address)
 }
 
 /// A configuration as a file would give it, so that the demo goes through the same checks as `gateway run`.
@@ -138,12 +222,22 @@ fn deployment(options: &Options, contract: Contract, upstreams: &[Upstream]) -> 
          [readiness]\nlive = \"/livez\"\nready = \"/readyz\"\n",
         options.public, options.admin
     );
-    for family in contract.families.iter().map(|family| family.name.as_str()) {
-        // In the reference contract each forwarded family has the name of the profile that serves it.
-        let profile = upstreams.iter().find(|(profile, _)| profile == family);
-        if let Some((_, address)) = profile {
+    for (id, family) in contract.family_ids() {
+        // Health routes stand under `[common]`; a contract without any has nothing to probe.
+        let probe = contract
+            .common
+            .iter()
+            .map(|route| route.template.as_str())
+            .find(|path| *path == "/readyz");
+        let ready = probe.map_or("false".to_owned(), |path| format!("{path:?}"));
+        let name = family.name.as_str();
+        let owner = contract.owners_of(id).find_map(|profile| {
+            let mut started = upstreams.iter();
+            started.find(|(started, _)| *started == profile.name)
+        });
+        if let (Serve::Forward, Some((_, address))) = (family.serve, owner) {
             // Writing to a String cannot fail.
-            let _ = write!(text, "[upstream.{family}]\nurl = \"http://{address}\"\n");
+            let _ = write!(text, "[upstream.{name}]\nurl = \"http://{address}\"\nready = {ready}\n");
         }
     }
     let source = Source::new("the demo's configuration", text);
@@ -170,16 +264,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_configuration_fits_the_built_in_contract() {
-        let contract = embedded::contract().unwrap();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 3000));
-        let upstreams = ["central", "workspace", "extension"].map(|name| (name.to_owned(), address));
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let options = Options {
-            public: any,
-            admin: any,
-        };
-        let deployment = deployment(&options, contract, &upstreams).unwrap();
-        assert!(deployment.warnings.is_empty());
+    fn the_configuration_fits_every_built_in_contract() {
+        for name in deployments() {
+            let contract = embedded::contract(name).unwrap();
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 3000));
+            let upstreams: Vec<Upstream> = contract
+                .profiles
+                .iter()
+                .map(|profile| (profile.name.clone(), address))
+                .collect();
+            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let options = Options {
+                chosen: Chosen::BuiltIn(name.to_owned()),
+                public: any,
+                admin: any,
+            };
+            let deployment = deployment(&options, contract, &upstreams).unwrap();
+            assert!(deployment.warnings.is_empty(), "{name}");
+        }
     }
 }

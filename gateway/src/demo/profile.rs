@@ -118,7 +118,7 @@ mod tests {
     use crate::demo::embedded;
 
     fn server(profile: &str) -> ProfileServer {
-        let contract = embedded::contract().unwrap();
+        let contract = embedded::contract("agentteam").unwrap();
         ProfileServer::new(&contract, contract.profile(profile).unwrap()).unwrap()
     }
 

@@ -48,6 +48,11 @@ impl Signals {
         }
     }
 
+    /// Waits until one asks to stop: for a server that has nothing to drain.
+    pub async fn until_stop(&mut self) {
+        self.next_to_stop().await;
+    }
+
     /// The next one that asks to stop, whatever way.
     pub(super) async fn next_to_stop(&mut self) -> Order {
         loop {

@@ -1,12 +1,14 @@
-//! `route-contract completions` and `route-contract man`: made of the same definition as the command line.
+//! `completions` and `man`: made of the same definition as the command line. The gateway has them too.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
-use super::{Exit, Stop, Streams};
+use super::Exit;
 
+/// What `completions` takes.
 #[derive(Debug, clap::Args)]
 pub struct Completions {
     /// The shell
@@ -14,6 +16,7 @@ pub struct Completions {
     shell: Shell,
 }
 
+/// What `man` takes.
 #[derive(Debug, clap::Args)]
 pub struct Man {
     /// Write the pages of all subcommands into this folder, instead of printing the first one
@@ -21,22 +24,32 @@ pub struct Man {
     folder: Option<PathBuf>,
 }
 
-pub fn completions(arguments: &Completions, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
-    let mut command = super::Arguments::command();
+/// Prints the script with which a shell completes a program's arguments.
+///
+/// # Errors
+/// The stream's.
+pub fn completions(mut command: Command, arguments: &Completions, out: &mut dyn Write) -> io::Result<Exit> {
     let name = command.get_name().to_owned();
     // The generator takes no error of its stream: it must not be given one that fails.
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, name, &mut text);
-    streams.out.write_all(&text)?;
+    out.write_all(&text)?;
     Ok(Exit::Clean)
 }
 
-pub fn man(arguments: &Man, streams: &mut Streams<'_>) -> Result<Exit, Stop> {
-    let command = super::Arguments::command();
+/// Prints a program's manual page, or writes the pages of all its subcommands.
+///
+/// # Errors
+/// A stream's.
+pub fn man(command: Command, arguments: &Man, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<Exit> {
     match &arguments.folder {
-        None => clap_mangen::Man::new(command).render(&mut streams.out)?,
-        Some(folder) => clap_mangen::generate_to(command, folder)
-            .map_err(|error| streams.stop(format_args!("cannot write into `{}`: {error}", folder.display())))?,
+        None => clap_mangen::Man::new(command).render(out)?,
+        Some(folder) => {
+            if let Err(error) = clap_mangen::generate_to(command, folder) {
+                writeln!(err, "cannot write into `{}`: {error}", folder.display())?;
+                return Ok(Exit::Undecided);
+            }
+        }
     }
     Ok(Exit::Clean)
 }

@@ -1,5 +1,5 @@
-//! A split deployment in a temporary folder: `gateway.toml`, the reference contract, and a recording upstream
-//! for each forwarded family.
+//! A split deployment in a temporary folder: `gateway.toml`, a contract of `config/`, and a recording upstream for each
+//! family that it forwards.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use route_contract::contract::{Contract, Serve};
 use tempfile::TempDir;
 
 use super::client::Response;
@@ -19,7 +20,24 @@ pub const FORWARDED: [&str; 3] = ["central", "workspace", "extension"];
 
 /// The reference deployment's files.
 pub fn reference_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/agentteam")
+    folder_of("agentteam")
+}
+
+/// The files of a deployment under `config/`.
+pub fn folder_of(deployment: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../config").join(deployment)
+}
+
+/// The names of all deployments under `config/`.
+#[allow(dead_code)] // the endurance tests use the reference deployment alone
+pub fn deployments() -> Vec<String> {
+    let folders = fs::read_dir(folder_of("")).expect("the folder of deployments");
+    let mut names: Vec<String> = folders
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+        .collect();
+    names.sort();
+    assert!(names.len() >= 2, "only {names:?}");
+    names
 }
 
 /// A split deployment. Start it, then ask what its upstreams received.
@@ -44,21 +62,22 @@ impl Deployment {
     /// The reference contract with three recording upstreams that are never probed, so that every connection
     /// an upstream sees was opened for a request.
     pub fn new() -> Self {
+        Self::of("agentteam")
+    }
+
+    /// The same with any deployment under `config/`.
+    pub fn of(deployment: &str) -> Self {
+        let from = folder_of(deployment);
         let folder = tempfile::tempdir().expect("a temporary folder");
-        copy(
-            &reference_folder().join("contract.toml"),
-            &folder.path().join("contract.toml"),
-        );
+        copy(&from.join("contract.toml"), &folder.path().join("contract.toml"));
         let profiles = folder.path().join("profiles");
         fs::create_dir(&profiles).expect("a folder for the profiles");
-        for entry in fs::read_dir(reference_folder().join("profiles")).expect("the reference profiles") {
+        for entry in fs::read_dir(from.join("profiles")).expect("the deployment's profiles") {
             let entry = entry.expect("an entry");
             copy(&entry.path(), &profiles.join(entry.file_name()));
         }
-        let upstreams: BTreeMap<_, _> = FORWARDED
-            .into_iter()
-            .map(|family| (family, Recorder::start()))
-            .collect();
+        let families = forwarded(&from);
+        let upstreams: BTreeMap<_, _> = families.iter().map(|family| (*family, Recorder::start())).collect();
         let urls = upstreams
             .iter()
             .map(|(family, recorder)| (*family, recorder.url()))
@@ -68,7 +87,7 @@ impl Deployment {
             upstreams,
             urls,
             tables: String::new(),
-            upstream_keys: FORWARDED
+            upstream_keys: families
                 .into_iter()
                 .map(|family| (family, "ready = false\n".to_owned()))
                 .collect(),
@@ -78,11 +97,21 @@ impl Deployment {
 
     /// The same with upstreams that are probed every 50 ms and change state at once.
     pub fn probed() -> Self {
-        let mut deployment = Self::new();
-        for keys in deployment.upstream_keys.values_mut() {
+        Self::new().with_probes()
+    }
+
+    /// Probes every family's upstream, every 50 ms.
+    pub fn with_probes(mut self) -> Self {
+        for keys in self.upstream_keys.values_mut() {
             *keys = probe_keys("50ms");
         }
-        deployment
+        self
+    }
+
+    /// The families that are forwarded, by name.
+    #[allow(dead_code)] // the endurance tests use the reference deployment alone
+    pub fn families(&self) -> Vec<&'static str> {
+        self.upstream_keys.keys().copied().collect()
     }
 
     /// Adds whole tables to `gateway.toml`.
@@ -264,6 +293,13 @@ impl Deployment {
             }
         }
     }
+}
+
+/// The families that a contract forwards. Their names live as long as the tests do.
+fn forwarded(folder: &Path) -> Vec<&'static str> {
+    let contract = Contract::load(&folder.join("contract.toml")).expect("a sound contract");
+    let forwarded = contract.families.iter().filter(|family| family.serve == Serve::Forward);
+    forwarded.map(|family| &*family.name.clone().leak()).collect()
 }
 
 /// A readiness probe for recorders: every `interval`, one success or failure is enough to change state.
