@@ -8,7 +8,8 @@ ADMIN ?= 127.0.0.1:9901
 CONTRACTS := $(wildcard config/*/contract.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup components demo test check import-corpus lint docs bench bench-peers bench-instructions map-check fuzz fuzz-check clean kit kit-exact kit-paths big-body differential fault starve soak rolling upgrade reload-storm kit-slow
+# No target here is a file, but those with a slash.
+.PHONY: $(shell awk -F : '/^[a-z-]+:/ { print $$1 }' $(firstword $(MAKEFILE_LIST)))
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,9 +17,11 @@ help: ## Show this list
 setup: ## Install what the build needs and the machine lacks (cmake, for zlib-ng)
 	@.ci/setup
 
-demo: setup ## Serve the reference deployment on $(LISTEN), with embedded upstreams, until Ctrl-C
+DEPLOYMENT ?= agentteam
+
+demo: setup ## Serve a deployment of config/ (DEPLOYMENT) on $(LISTEN), with embedded upstreams, until Ctrl-C
 	@$(CARGO) build --locked --package gateway
-	@exec ./target/debug/gateway demo --listen $(LISTEN) --admin $(ADMIN)
+	@exec ./target/debug/gateway demo --deployment $(DEPLOYMENT) --listen $(LISTEN) --admin $(ADMIN)
 
 # Benches are left out: as tests they would be built once more and show nothing.
 test: setup ## Run all tests: unit, command line, end to end, documentation
@@ -100,6 +103,8 @@ fuzz-check: ## Compile the fuzz targets, so that they do not rot
 
 # The long forms are measured with what is shipped; PROFILE=dev builds faster.
 PROFILE ?= release
+# Packages are what is shipped.
+DEB_PROFILE ?= dist
 ENDURE = $(CARGO) test --locked --profile $(PROFILE) --package gateway --test endurance
 
 fault: setup ## Five minutes of upstreams that are killed, frozen and misbehave (FAULT_SECONDS)
@@ -123,6 +128,32 @@ reload-storm: setup ## 500 reloads under requests, WebSockets and HTTP/2 streams
 kit-slow: setup ## Run the black-box kit's slow clients against the gateway (KIT: the kit's folder)
 	@$(CARGO) build --locked --package gateway
 	@python3 tests/kit/run.py slow --gateway target/debug/gateway
+
+migrating: setup ## Ask nginx, HAProxy, Envoy and Traefik the same paths, as far as they are installed; writes docs/migrating.md
+	@$(CARGO) build --locked --package gateway
+	@tests/migrating/run.py --page docs/migrating.md
+
+target/containers-check/bin/python: tests/containers/requirements.txt
+	@python3 -m venv target/containers-check
+	@target/containers-check/bin/pip install --quiet --disable-pip-version-check --requirement $<
+
+containers-check: target/containers-check/bin/python ## Check what is under docker/ without an engine and without a cluster (needs Python)
+	@target/containers-check/bin/python tests/containers/check.py
+
+deny: ## Check licences, sources and advisories of all dependencies (needs cargo-deny)
+	$(CARGO) deny --locked check
+
+sbom: ## Write a bill of materials for each program into target/sbom (needs cargo-cyclonedx)
+	@packaging/build-sbom
+
+deb: setup ## Build the Debian packages into target/debian (needs cargo-deb; DEB_PROFILE=dev is faster)
+	@PROFILE=$(DEB_PROFILE) packaging/build-deb
+
+deb-check: deb ## Install, start, reload, stop and purge the packages on a fresh Debian 12 (as root; needs debootstrap)
+	@packaging/check-deb
+
+fresh-root: ## Run `make demo` and `make test` on a fresh Debian 12, timed (as root; needs debootstrap)
+	@packaging/check-fresh-root
 
 components:
 	@$(CARGO) fmt --version >/dev/null 2>&1 && $(CARGO) clippy --version >/dev/null 2>&1 \

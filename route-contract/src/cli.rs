@@ -136,8 +136,12 @@ pub fn run(
         Command::Mutants(arguments) => mutants::run(arguments, streams),
         Command::Rules(arguments) => rules::run(arguments, streams),
         Command::Schema(arguments) => schema::run(arguments, streams),
-        Command::Completions(arguments) => manual::completions(Arguments::command(), arguments, streams.out).map_err(Stop::Broken),
-        Command::Man(arguments) => manual::man(Arguments::command(), arguments, streams.out, streams.err).map_err(Stop::Broken),
+        Command::Completions(arguments) => {
+            manual::completions(Arguments::command(), arguments, streams.out).map_err(Stop::Broken)
+        }
+        Command::Man(arguments) => {
+            manual::man(Arguments::command(), arguments, streams.out, streams.err).map_err(Stop::Broken)
+        }
         Command::Map(arguments) => map::run(arguments, streams),
     };
     match ended {

@@ -1,4 +1,4 @@
-//! The acceptance table of `tests/README.md` names tests that exist.
+//! The acceptance table of `tests/README.md` and the threats of `docs/security.md` name tests that exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -69,37 +69,44 @@ fn files_of(name: &str) -> Vec<PathBuf> {
         .collect()
 }
 
+/// The pages whose tables name tests, with the section that holds the table and the rows that it has at least.
+const TABLES: [(&str, &str, usize); 2] = [
+    ("tests/README.md", "## Acceptance", 12),
+    ("docs/security.md", "## What is promised", 12),
+];
+
 #[test]
-fn every_test_named_in_the_table_exists() {
-    let page = read(&root().join("tests/README.md"));
-    let names = names_in_tables(&page);
-    assert!(names.len() >= 20, "only {} tests are named", names.len());
-    let missing: Vec<&String> = names
-        .iter()
-        .filter(|name| {
-            let function = name.rsplit("::").next().unwrap_or_default();
-            !files_of(name)
-                .iter()
-                .any(|file| tests_in(&read(file)).contains(function))
-        })
-        .collect();
-    assert!(
-        missing.is_empty(),
-        "tests/README.md names tests that do not exist: {missing:#?}"
-    );
+fn every_test_named_in_the_tables_exists() {
+    for (name, _, _) in TABLES {
+        let page = read(&root().join(name));
+        let names = names_in_tables(&page);
+        assert!(names.len() >= 20, "{name}: only {} tests are named", names.len());
+        let missing: Vec<&String> = names
+            .iter()
+            .filter(|name| {
+                let function = name.rsplit("::").next().unwrap_or_default();
+                !files_of(name)
+                    .iter()
+                    .any(|file| tests_in(&read(file)).contains(function))
+            })
+            .collect();
+        assert!(missing.is_empty(), "{name} names tests that do not exist: {missing:#?}");
+    }
 }
 
 #[test]
-fn every_row_of_the_table_names_a_test() {
-    let page = read(&root().join("tests/README.md"));
-    let table = page.split("## Acceptance").nth(1).expect("an Acceptance section");
-    let table = table.split("\n## ").next().unwrap_or_default();
-    let rows: Vec<&str> = table
-        .lines()
-        .filter(|line| line.starts_with('|') && !line.starts_with("|---") && !line.contains("| Shown by |"))
-        .collect();
-    assert!(rows.len() >= 12, "only {} rows", rows.len());
-    for row in rows {
-        assert!(!names_in_tables(row).is_empty(), "no test in the row {row}");
+fn every_row_of_the_tables_names_a_test() {
+    for (name, section, least) in TABLES {
+        let page = read(&root().join(name));
+        let table = page.split(section).nth(1).expect("the section");
+        let table = table.split("\n## ").next().unwrap_or_default();
+        let rows: Vec<&str> = table
+            .lines()
+            .filter(|line| line.starts_with('|') && !line.starts_with("|---") && !line.contains("| Shown by |"))
+            .collect();
+        assert!(rows.len() >= least, "{name}: only {} rows", rows.len());
+        for row in rows {
+            assert!(!names_in_tables(row).is_empty(), "{name}: no test in the row {row}");
+        }
     }
 }

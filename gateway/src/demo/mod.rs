@@ -209,7 +209,12 @@ async fn start_profile(
         cause: StartError::Bind { address, cause },
     })?;
     let address = listener.local_addr();
-    let serving = listener.serve(Arc::new(app), Arc::new(PlainDoor), Limits::default().fixed(), phases.clone());
+    let serving = listener.serve(
+        Arc::new(app),
+        Arc::new(PlainDoor),
+        Limits::default().fixed(),
+        phases.clone(),
+    );
     tokio::spawn(serving);
     Ok(address)
 }

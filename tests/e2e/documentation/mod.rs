@@ -1,4 +1,8 @@
-//! The pages under `docs/` and the README say what the binary does.
+//! The pages under `docs/` and the README say what the binaries do: tables, links, and every block of commands.
+
+mod blocks;
+mod commands;
+mod sandbox;
 
 use std::fs;
 use std::path::Path;
@@ -11,6 +15,20 @@ use crate::harness::process::run_to_end;
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
+
+/// The names of all pages.
+fn pages() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut names = vec!["README.md".to_owned(), "CHANGELOG.md".to_owned()];
+    for folder in ["docs", "docs/decisions", "tests", "bench"] {
+        let entries = fs::read_dir(root.join(folder)).expect("a folder of pages");
+        let entries = entries.map(|entry| entry.expect("an entry").file_name());
+        let pages = entries.filter_map(|entry| entry.into_string().ok().filter(|name| name.ends_with(".md")));
+        names.extend(pages.map(|name| format!("{folder}/{name}")));
+    }
+    names.sort();
+    names
 }
 
 /// The row of a table that names this key, as its cells.
@@ -87,13 +105,7 @@ fn every_error_code_is_documented_with_its_status() {
 #[test]
 fn links_between_the_pages_lead_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut names = vec!["README.md".to_owned(), "CHANGELOG.md".to_owned()];
-    for folder in ["docs", "docs/decisions", "tests", "bench"] {
-        let entries = std::fs::read_dir(root.join(folder)).expect("a folder of pages");
-        let entries = entries.map(|entry| entry.expect("an entry").file_name());
-        let pages = entries.filter_map(|entry| entry.into_string().ok().filter(|name| name.ends_with(".md")));
-        names.extend(pages.map(|name| format!("{folder}/{name}")));
-    }
+    let names = pages();
     assert!(names.len() > 10, "the pages were not found: {names:?}");
     for name in &names {
         let folder = root.join(name).parent().expect("a folder").to_owned();
