@@ -161,14 +161,14 @@ def toolchain() -> dict[str, str]:
     return {"rustc": compiler, "libc": " ".join(platform.libc_ver()), "valgrind": valgrind}
 
 
-def measure(folder: pathlib.Path, functions: bool) -> dict[str, list[float]]:
+def measure(folder: pathlib.Path, works: list[str], functions: bool) -> dict[str, list[float]]:
     certificate = make_certificate(folder / "certificate")
     upstream = Upstream(folder / "upstream", None)
     peer = Callgrind()
     peer.binary = PEERS["gateway"].binary
     counted = {}
     try:
-        for path in PATHS:
+        for path in [path for path in PATHS if path.name in works]:
             print(f"counting {path.name}", file=sys.stderr)
             site = Site(table(RULES), certificate if path.tls else None, upstream.ports, folder / path.name, None)
             running = Running(peer, site)
@@ -201,6 +201,8 @@ def compare(counted: dict[str, list[float]], baseline: dict[str, float]) -> bool
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gateway", type=pathlib.Path, default=PEERS["gateway"].binary)
+    names = [path.name for path in PATHS]
+    parser.add_argument("--work", nargs="+", choices=names, default=names, metavar="WORK", help=f"of {', '.join(names)}")
     parser.add_argument("--write", action="store_true", help="store the counts as the baseline")
     parser.add_argument("--functions", action="store_true", help="print the functions that cost most")
     options = parser.parse_args()
@@ -210,11 +212,13 @@ def main() -> int:
     folder.mkdir(parents=True)
     try:
         PEERS["gateway"].version()
-        counted = measure(folder, options.functions)
+        counted = measure(folder, options.work, options.functions)
     except (Failed, OSError) as why:
         print(f"instructions: {why}", file=sys.stderr)
         return 2
     if options.write:
+        if options.work != names:
+            parser.error("a baseline is of all works")
         medians = {name: round(statistics.median(windows)) for name, windows in counted.items()}
         BASELINE.write_text(json.dumps({"toolchain": toolchain(), "instructions": medians}, indent=2) + "\n")
     stored = json.loads(BASELINE.read_text())

@@ -3,6 +3,7 @@
 import collections.abc
 import dataclasses
 import pathlib
+import random
 import threading
 import typing
 
@@ -149,7 +150,9 @@ def memory(job: Job) -> Memory:
 
 
 def write_targets(rules: list[Rule], folder: pathlib.Path) -> dict[str, pathlib.Path]:
-    """Files of targets, one a line, for the load generators."""
+    """Files of targets, one a line, for the load generators. Shuffled, always alike: a slow peer does not get to the end of
+    a file, and would be asked for the first rules of its table alone.
+    """
     folder.mkdir(parents=True)
     lists = {
         "forwarded": [target for target, _ in forwarded_targets(rules, TARGETS)],
@@ -159,6 +162,7 @@ def write_targets(rules: list[Rule], folder: pathlib.Path) -> dict[str, pathlib.
     }
     files = {}
     for name, targets in lists.items():
+        random.Random(0).shuffle(targets)
         files[name] = folder / f"{name}.txt"
         files[name].write_text("".join(f"{target}\n" for target in targets))
     return files
