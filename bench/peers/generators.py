@@ -20,6 +20,26 @@ HEADERS = (
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class Targets:
+    """A file of targets, one a line, and which of them are skipped before the first."""
+
+    file: pathlib.Path
+    skipped: int = 0
+
+    @property
+    def first(self) -> str:
+        return self.file.read_text().split(maxsplit=1)[0]
+
+    def urls(self, scheme: str, port: int) -> pathlib.Path:
+        """A file of them as URLs, which begins behind the skipped ones."""
+        targets = self.file.read_text().split()
+        skipped = self.skipped % len(targets)
+        urls = self.file.with_suffix(f".{port}.urls")
+        urls.write_text("".join(f"{scheme}://127.0.0.1:{port}{target}\n" for target in targets[skipped:] + targets[:skipped]))
+        return urls
+
+
 @dataclasses.dataclass
 class Load:
     """What a generator has done: answers that came, those of them that were refusals, and failures of any kind."""
@@ -33,7 +53,7 @@ class Load:
 
 
 def wrk(
-    port: int, tls: bool, targets: pathlib.Path, seconds: float, method: str = "GET", body: int = 0, connections: int = CONNECTIONS
+    port: int, tls: bool, targets: Targets, seconds: float, method: str = "GET", body: int = 0, connections: int = CONNECTIONS
 ) -> Load:
     """HTTP/1.1 with as many requests as the connections can take."""
     scheme = "https" if tls else "http"
@@ -41,16 +61,15 @@ def wrk(
     words += ["--timeout", "10s", "--script", str(HERE / "requests.lua")]
     for header in (f"Host: {HOST}", *HEADERS):
         words += ["--header", header]
-    printed = _run([*words, f"{scheme}://127.0.0.1:{port}", "--", str(targets), method, str(body)])
+    printed = _run([*words, f"{scheme}://127.0.0.1:{port}", "--", str(targets.file), method, str(body), str(targets.skipped)])
     result = json.loads(next(line for line in printed.splitlines() if line.startswith("{")))
     latency = {name: result[name] for name in ("p50", "p99", "p999")}
     return Load(result["count"], result["seconds"], result["refused"], result["failed"], latency)
 
 
-def h2load(port: int, targets: pathlib.Path, seconds: float = 0, requests: int = 0, clients: int = 8, streams: int = 16) -> Load:
+def h2load(port: int, targets: Targets, seconds: float = 0, requests: int = 0, clients: int = 8, streams: int = 16) -> Load:
     """HTTP/2 over TLS with as many requests as the streams can take, for some seconds or a number of requests."""
-    urls = targets.with_suffix(f".{port}.urls")
-    urls.write_text("".join(f"https://127.0.0.1:{port}{target}\n" for target in targets.read_text().split()))
+    urls = targets.urls("https", port)
     words = ["h2load", "--threads=1", f"--clients={clients}", f"--max-concurrent-streams={streams}"]
     words.append(f"--requests={requests}" if requests else f"--duration={max(1, round(seconds))}")
     words += [f"--header={header}" for header in (f":authority: {HOST}", *HEADERS)]
@@ -63,14 +82,13 @@ def h2load(port: int, targets: pathlib.Path, seconds: float = 0, requests: int =
     return Load(int(answers[1]), float(done[1]), int(statuses[3]) + int(statuses[4]), int(answers[2]))
 
 
-def oha(port: int, tls: bool, http2: bool, targets: pathlib.Path, seconds: float, rate: int) -> Load:
+def oha(port: int, tls: bool, http2: bool, targets: Targets, seconds: float, rate: int) -> Load:
     """Requests at a fixed rate; each latency counts from when its request was due, so that a stall is seen in full."""
     program = TOOLS / "cargo/bin/oha"
     if not program.is_file():
         raise Failed(f"oha is not installed: {program} is missing; run bench/peers/setup")
     scheme = "https" if tls else "http"
-    urls = targets.with_suffix(f".{port}.urls")
-    urls.write_text("".join(f"{scheme}://127.0.0.1:{port}{target}\n" for target in targets.read_text().split()))
+    urls = targets.urls(scheme, port)
     words = [str(program), "--no-tui", "--output-format", "json", "--insecure"]
     words += ["--latency-correction", "-q", str(rate), "-z", f"{max(1, round(seconds))}s"]
     words += ["--http2", "-c", "8", "-p", "16"] if http2 else ["-c", str(CONNECTIONS)]

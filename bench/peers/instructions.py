@@ -130,7 +130,7 @@ def sender(path: Path, port: int, folder: pathlib.Path) -> collections.abc.Calla
 
 
 def _send_http2(port: int, targets: pathlib.Path, number: int) -> None:
-    load = generators.h2load(port, targets, requests=number, clients=1, streams=1)
+    load = generators.h2load(port, generators.Targets(targets), requests=number, clients=1, streams=1)
     if load.count != number or load.refused:
         raise Failed(f"of {number} requests over HTTP/2 {load.count} were answered, and {load.refused} refused")
 

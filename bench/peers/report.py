@@ -13,6 +13,8 @@ from works import IDLE_CONNECTIONS, MIB, WORKS
 
 # A peer that uses less of its core than this is not at its limit.
 SATURATED = 0.9
+# Below it two digits tell too little.
+SMALL_RATIO = 0.05
 BEGIN, END = "<!-- bench-peers: written by bench/peers/run.py -->", "<!-- bench-peers: end -->"
 
 
@@ -66,6 +68,20 @@ class Results:
         memory = [MemorySample(**sample) for sample in document.pop("memory")]
         return cls(**document, samples=samples, memory=memory)
 
+    def replaced_by(self, newer: "Results") -> "Results":
+        """These results with the rows of a later run in place of their own. Peers are compared within rows alone."""
+        rows = {(sample.work, sample.rules) for sample in newer.samples}
+        kept = [sample for sample in self.samples if (sample.work, sample.rules) not in rows]
+        return dataclasses.replace(
+            newer,
+            command=f"{self.command}; {newer.command}",
+            versions=self.versions | newer.versions,
+            rate=newer.rate or self.rate,
+            samples=kept + newer.samples,
+            memory=newer.memory or self.memory,
+            failures=self.failures + newer.failures,
+        )
+
     @property
     def peers(self) -> list[str]:
         return list(self.versions)
@@ -95,6 +111,10 @@ def ratios(results: Results, peer: str, other: str, work: str, rules: int) -> li
     """CPU time of one peer over another's, round by round."""
     others = {sample.round: sample.cpu_microseconds for sample in results.of(other, work, rules)}
     return [sample.cpu_microseconds / others[sample.round] for sample in results.of(peer, work, rules) if others.get(sample.round)]
+
+
+def ratio(values: collections.abc.Sequence[float]) -> str:
+    return spread(values, 2 if not values or max(values) >= SMALL_RATIO else 4)
 
 
 def page(results: Results) -> str:
@@ -135,7 +155,7 @@ def cpu_table(results: Results) -> str:
 def ratio_table(results: Results) -> str:
     first, *others = results.peers
     rows = [
-        [label(work, rules), *(spread(ratios(results, first, other, work, rules), 2) for other in others)]
+        [label(work, rules), *(ratio(ratios(results, first, other, work, rules)) for other in others)]
         for work, rules in results.rows("saturation", "cost")
     ]
     if not rows or not others:

@@ -1,9 +1,10 @@
 -- For wrk: sends the requests of a file of targets in turn, and prints a line of JSON at the end.
--- Arguments: the file, the method, the size of the body in bytes.
+-- Arguments: the file, the method, the size of the body in bytes, the number of the target to begin behind.
 local requests = {}
 local at = 0
 
 function init(arguments)
+  at = tonumber(arguments[4])
   local size = tonumber(arguments[3])
   local body = size > 0 and string.rep("x", size) or nil
   for target in io.lines(arguments[1]) do

@@ -22,13 +22,14 @@ import sys
 import report
 import works
 from certificate import make_certificate
+from generators import Targets
 from processes import Failed
 from proxies import PEERS, TOOLS, Peer, Running, Site
 from report import MemorySample, Results, Sample
 from routing import verify, wait_until_routed
 from rules import table
 from upstream import Upstream
-from works import WORKS, Job, Work
+from works import TARGETS, WORKS, Job, Work
 
 SMALLEST_TABLE = 5
 DEFAULT_PEERS = ["gateway", "nginx", "haproxy", "envoy", "traefik", "caddy"]
@@ -60,6 +61,7 @@ def arguments() -> argparse.Namespace:
         help="the binary; the one of the profile `dist`, if left out",
     )
     add("--results", type=pathlib.Path, default=TOOLS / "results.json", help="where all samples are kept")
+    add("--add", action="store_true", help="keep what the results have of other works; each row is of one run")
     add("--readme", type=pathlib.Path, help="the page whose tables and chart are written anew")
     options = parser.parse_args()
     if min(options.rules) < SMALLEST_TABLE or options.rounds < 1 or options.seconds < 1:
@@ -137,8 +139,10 @@ class Bench:
                         self.unusable.add(place)
                         self.fail(peer, "TLS" if work.tls else "plain", count, why)
 
-    def job(self, running: Running, count: int) -> Job:
-        return Job(running, self.targets[count], self.options.seconds, self.results.rate)
+    def job(self, running: Running, count: int, number: int = 0) -> Job:
+        """Each round begins at other targets: what a slow peer remembers of the last round is no help."""
+        targets = {name: Targets(file, number * TARGETS // self.options.rounds) for name, file in self.targets[count].items()}
+        return Job(running, targets, self.options.seconds, self.results.rate)
 
     def calibrate(self) -> None:
         """The rate of the latencies: the same for all peers."""
@@ -162,7 +166,7 @@ class Bench:
                 if running is None or (peer.name, work.name, count) in self.failures:
                     continue
                 try:
-                    cost = works.measure(work, self.job(running, count))
+                    cost = works.measure(work, self.job(running, count, number))
                 except (Failed, OSError) as why:
                     self.fail(peer, work.name, count, why)
                     continue
@@ -191,7 +195,7 @@ class Bench:
             self.fail(peer, "memory", count, why)
             return
         try:
-            taken = works.memory(self.job(running, count))
+            taken = works.memory(self.job(running, count, number))
             self.results.memory.append(MemorySample(peer.name, number, taken.idle, taken.connection, taken.loaded))
         except (Failed, OSError, http.client.HTTPException) as why:
             self.fail(peer, "memory", count, why)
@@ -222,7 +226,10 @@ def main() -> int:
         bench.calibrate()
         for number in range(options.rounds):
             bench.round(number)
-            options.results.write_text(json.dumps(bench.results.as_json(), indent=1))
+        results = bench.results
+        if options.add and options.results.exists():
+            results = Results.from_json(json.loads(options.results.read_text())).replaced_by(results)
+        options.results.write_text(json.dumps(results.as_json(), indent=1))
     except Failed as why:
         print(f"bench: {why}", file=sys.stderr)
         return 2
@@ -231,9 +238,9 @@ def main() -> int:
     if not bench.results.samples and not bench.results.memory:
         print("bench: nothing was measured", file=sys.stderr)
         return 2
-    print(report.page(bench.results))
+    print(report.page(results))
     if options.readme:
-        report.write(bench.results, options.readme)
+        report.write(results, options.readme)
     return 1 if bench.failures else 0
 
 

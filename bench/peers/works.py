@@ -10,7 +10,7 @@ import typing
 import connections
 import generators
 import websocket
-from generators import Load
+from generators import Load, Targets
 from processes import Failed
 from proxies import Running
 from rules import Rule, forwarded_targets, refused_targets
@@ -29,7 +29,7 @@ class Job:
     """One measurement's place: a started peer, the files of targets, and how long."""
 
     running: Running
-    targets: dict[str, pathlib.Path]
+    targets: dict[str, Targets]
     seconds: float
     # Requests a second of the works at a fixed rate.
     rate: int
@@ -80,7 +80,7 @@ WORKS: dict[str, Work] = {
         Work(
             "handshake",
             "new TLS connection",
-            lambda job: connections.handshakes(job.port, job.targets["forwarded"].read_text().split()[0], job.seconds),
+            lambda job: connections.handshakes(job.port, job.targets["forwarded"].first, job.seconds),
             tls=True,
             unit="connection",
             kind="cost",
@@ -133,7 +133,7 @@ class Memory:
 
 def memory(job: Job) -> Memory:
     process = job.running.process
-    target = job.targets["forwarded"].read_text().split()[0]
+    target = job.targets["forwarded"].first
     connections.open_idle(job.port, target, 1)[0].close()
     idle = process.memory()
     opened = connections.open_idle(job.port, target, IDLE_CONNECTIONS)
