@@ -4,6 +4,7 @@
 //! others; what a client sent ahead stays here until its turn.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -30,10 +31,10 @@ use super::tunnel_end::TunnelEnd;
 pub trait Transport: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug + 'static {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + fmt::Debug + 'static> Transport for T {}
 
-/// First room for a head; most heads fit.
+/// Room for what comes of a head at once; most heads fit.
 const INPUT_ROOM: usize = 4 * 1024;
-/// Room that is given back between requests.
-const INPUT_KEPT: usize = 16 * 1024;
+/// Room for what is thrown away at once.
+const SCRAP_ROOM: usize = 16 * 1024;
 /// Bytes that are taken from a client who sends ahead while its request is being answered.
 const AHEAD_ROOM: usize = 2 * 1024;
 /// After an answer that leaves a request's body unread: how long, and how much of it, is read and thrown away so that
@@ -141,7 +142,7 @@ impl Connection {
 
     /// The same, with bytes that came over TLS, on a connection that was accepted at `accepted`.
     #[must_use]
-    pub(super) fn secured_since(mut self, accepted: Instant) -> Self {
+    pub(super) fn secured_since(mut self: Box<Self>, accepted: Instant) -> Box<Self> {
         self.is_secure = true;
         self.accepted = accepted;
         self
@@ -233,15 +234,32 @@ impl Connection {
 
     /// Reads more of a head; false is the end of the client's bytes.
     pub async fn read_more(&mut self) -> io::Result<bool> {
-        if self.input.capacity() - self.input.len() < INPUT_ROOM / 4 {
-            self.input.reserve(INPUT_ROOM);
+        poll_fn(|context| {
+            // On the stack, so that a connection which waits has no room for what may never come.
+            let mut room = [MaybeUninit::uninit(); INPUT_ROOM];
+            let mut fresh = ReadBuf::uninit(&mut room);
+            if Pin::new(&mut self.transport)
+                .poll_read(context, &mut fresh)?
+                .is_pending()
+            {
+                self.rest();
+                return Poll::Pending;
+            }
+            if self.input.is_empty() {
+                self.began = Instant::now();
+            }
+            self.input.extend_from_slice(fresh.filled());
+            Poll::Ready(Ok(!fresh.filled().is_empty()))
+        })
+        .await
+    }
+
+    /// Gives back what an idle connection does not need.
+    fn rest(&mut self) {
+        if self.input.is_empty() {
+            self.input = BytesMut::new();
+            self.output.rest();
         }
-        let was_empty = self.input.is_empty();
-        let read = self.transport.read_buf(&mut self.input).await?;
-        if was_empty {
-            self.began = Instant::now();
-        }
-        Ok(read > 0)
     }
 
     /// RFC 9112 section 2.2: an empty line in front of a request line is skipped.
@@ -270,9 +288,6 @@ impl Connection {
     /// Leaves a request that was handed on to its last byte; what came after it is the start of the next one.
     pub fn end_request(&mut self) {
         self.input.advance(self.given.min(self.input.len()));
-        if self.input.is_empty() && self.input.capacity() > INPUT_KEPT {
-            self.input = BytesMut::new();
-        }
         self.head = None;
         self.given = 0;
         self.stage = Stage::Waiting;
@@ -305,31 +320,32 @@ impl Connection {
     /// Writes `answer` and everything before it.
     pub async fn send(&mut self, answer: &[u8]) -> io::Result<()> {
         self.output.gather(answer);
-        std::future::poll_fn(|context| self.poll_flush_output(context)).await
+        poll_fn(|context| self.poll_flush_output(context)).await
     }
 
     /// Closes the connection so that the client sees the answer to a request whose body was left unread.
     pub async fn close(self: Box<Self>) {
         let unread = !matches!(self.stage, Stage::Complete | Stage::Tunnel | Stage::Waiting) || !self.input.is_empty();
-        self.close_and_linger(if unread { LINGER_TIME } else { Duration::ZERO })
-            .await;
+        let linger = if unread { LINGER_TIME } else { Duration::ZERO };
+        // Apart: a connection's task should be small for as long as it is idle, and this comes once.
+        Box::pin(self.close_and_linger(linger)).await;
     }
 
     /// Closes a connection whose client may be about to send a request.
     pub async fn close_idle(self: Box<Self>) {
-        self.close_and_linger(LINGER_IDLE).await;
+        Box::pin(self.close_and_linger(LINGER_IDLE)).await;
     }
 
     async fn close_and_linger(mut self: Box<Self>, linger: Duration) {
         let farewell = async {
-            std::future::poll_fn(|context| self.poll_flush_output(context)).await?;
+            poll_fn(|context| self.poll_flush_output(context)).await?;
             self.transport.shutdown().await
         };
         if farewell.await.is_err() || linger.is_zero() {
             return;
         }
         let mut thrown = 0;
-        let mut scrap = BytesMut::with_capacity(INPUT_KEPT);
+        let mut scrap = BytesMut::with_capacity(SCRAP_ROOM);
         let discard = async {
             while thrown < LINGER_BYTES {
                 scrap.clear();

@@ -30,7 +30,7 @@ mod tunnel_end;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +43,7 @@ use tokio::time::Instant;
 
 pub use client::Client;
 pub use client_stream::ClientStream;
+use connection::Transport;
 pub use connection::{Connection, RequestFault};
 pub use deadlines::Times;
 pub use head::{HeadFault, HeadLimits};
@@ -276,63 +277,79 @@ where
         // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
         let _set = socket.set_nodelay(true);
         let local = socket.local_addr().unwrap_or(peer);
-        let accepted = Accepted { socket, peer, local };
+        let descriptor = socket.as_raw_fd();
+        let accepted = Accepted {
+            peer,
+            local,
+            descriptor,
+        };
         let (app, door, limits) = (self.app.clone(), self.door.clone(), *self.limits.borrow());
-        let (tls, phases) = (self.tls.clone(), self.phases.clone());
+        let (tls, mut phases) = (self.tls.clone(), self.phases.clone());
         tokio::spawn(async move {
             let _open = Open::new(&*door);
-            begin(accepted, tls.as_deref(), &app, &door, &limits, phases).await;
+            begin(socket, accepted, tls.as_deref(), &app, &door, &limits, &mut phases).await;
             drop((permit, visitor));
         });
     }
 }
 
 /// A client that has connected.
+#[derive(Clone, Copy)]
 struct Accepted {
-    socket: TcpStream,
     peer: SocketAddr,
     local: SocketAddr,
+    descriptor: RawFd,
+}
+
+impl Accepted {
+    fn connection(&self, transport: Box<dyn Transport>, limits: &Limits) -> Box<Connection> {
+        let (stall_limit, min_rate) = (limits.stall_timeout, limits.min_rate);
+        let connection = Connection::new(transport, self.peer, self.local, self.descriptor, stall_limit, min_rate);
+        Box::new(connection)
+    }
 }
 
 /// Finds out what a connection speaks, and serves it.
+///
+/// A connection is idle for most of its life, and its task has the size of the largest thing that it waits for: what comes
+/// once is waited for apart, in a box.
 async fn begin<A, D>(
+    socket: TcpStream,
     accepted: Accepted,
     tls: Option<&Tls>,
     app: &Arc<A>,
     door: &Arc<D>,
     limits: &Limits,
-    phases: Phases,
+    phases: &mut Phases,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,
 {
-    let Accepted { socket, peer, local } = accepted;
-    let descriptor = socket.as_raw_fd();
-    let connection = |transport| {
-        Connection::new(
-            transport,
-            peer,
-            local,
-            descriptor,
-            limits.stall_timeout,
-            limits.min_rate,
-        )
+    let connection = match tls {
+        None => accepted.connection(Box::new(socket), limits),
+        Some(tls) => match Box::pin(secure(socket, accepted, tls, limits)).await {
+            Ok((connection, false)) => connection,
+            Ok((connection, true)) => {
+                return Box::pin(http2::serve(connection.into_http2(), app, door, limits, phases)).await;
+            }
+            Err(fault) => return door.handshake_failed(fault),
+        },
     };
-    let Some(tls) = tls else {
-        return serve::serve(Box::new(connection(Box::new(socket))), app, door, limits, phases).await;
-    };
+    serve::serve(connection, app, door, limits, phases).await;
+}
+
+/// A connection behind its handshake, and whether HTTP/2 was agreed on.
+async fn secure(
+    socket: TcpStream,
+    accepted: Accepted,
+    tls: &Tls,
+    limits: &Limits,
+) -> Result<(Box<Connection>, bool), HandshakeFault> {
     let began = Instant::now();
-    let stream = match tls.accept(socket, limits.head_timeout).await {
-        Ok(stream) => stream,
-        Err(fault) => return door.handshake_failed(fault),
-    };
+    let stream = tls.accept(socket, limits.head_timeout).await?;
     let is_http2 = tls::is_http2(&stream);
-    let connection = Box::new(connection(Box::new(stream)).secured_since(began));
-    if is_http2 {
-        http2::serve(connection.into_http2(), app, door, limits, phases).await;
-    } else {
-        serve::serve(connection, app, door, limits, phases).await;
-    }
+    let connection = accepted.connection(Box::new(stream), limits).secured_since(began);
+    Ok((connection, is_http2))
 }
 
 type Admitted = (TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit);

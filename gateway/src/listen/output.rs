@@ -33,6 +33,13 @@ impl Output {
         self.gathered.is_empty()
     }
 
+    /// Gives its room back when nothing waits to leave.
+    pub fn rest(&mut self) {
+        if self.gathered.is_empty() {
+            self.gathered = BytesMut::new();
+        }
+    }
+
     /// Puts bytes behind those that wait, however many.
     pub fn gather(&mut self, bytes: &[u8]) {
         self.gathered.extend_from_slice(bytes);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pingora::apps::HttpServerApp;
+use pingora::apps::{HttpServerApp, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
+use pingora::server::ShutdownWatch;
 use tokio::time::Instant;
 
 use super::chunked::Chunks;
@@ -38,7 +39,7 @@ pub(super) async fn serve<A, D>(
     app: &Arc<A>,
     door: &Arc<D>,
     limits: &Limits,
-    mut phases: Phases,
+    phases: &mut Phases,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,
@@ -46,9 +47,11 @@ pub(super) async fn serve<A, D>(
     let home = Home::default();
     let mut is_new = true;
     loop {
-        match await_head(&mut connection, limits, is_new, &mut phases).await {
+        match await_head(&mut connection, limits, is_new, phases).await {
             Arrival::Request => {}
-            Arrival::Http2 => return http2::serve(connection.into_http2(), app, door, limits, phases).await,
+            Arrival::Http2 => {
+                return Box::pin(http2::serve(connection.into_http2(), app, door, limits, phases)).await;
+            }
             Arrival::Unsound(fault) => {
                 let answer = door.refuse(fault, &connection);
                 // A client that does not take the answer is gone.
@@ -68,10 +71,9 @@ pub(super) async fn serve<A, D>(
             continue;
         }
         let stream = ClientStream::lend(connection, &home, door.expects_notes());
-        let mut session = ServerSession::new_http1(Box::new(stream));
         // Pingora's own timer between requests never runs: a head is there, and whole, before Pingora is asked.
-        session.set_keepalive((!draining).then_some(limits.idle_timeout.as_secs().max(1)));
-        let processing = app.process_new_http(session, phases.stopping());
+        let keepalive = (!draining).then_some(limits.idle_timeout.as_secs().max(1));
+        let processing = process(app, stream, keepalive, phases.stopping());
         let reusable = phases.run(processing, || home.cut()).await.is_some();
         // Pingora has dropped its stream by now, in one way or another.
         let Some(returned) = home.take() else { return };
@@ -92,6 +94,21 @@ pub(super) async fn serve<A, D>(
         connection.end_request();
         is_new = false;
     }
+}
+
+/// Hands a request on. In a function of its own, since a local variable is part of its task even after it was moved.
+fn process<'a, A>(
+    app: &'a Arc<A>,
+    stream: ClientStream,
+    keepalive: Option<u64>,
+    stopping: &'a ShutdownWatch,
+) -> impl Future<Output = Option<ReusedHttpStream>> + 'a
+where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    let mut session = ServerSession::new_http1(Box::new(stream));
+    session.set_keepalive(keepalive);
+    app.process_new_http(session, stopping)
 }
 
 /// The door's answer to a request that ends with its head and leaves its connection as it is.
@@ -166,7 +183,7 @@ async fn await_head(connection: &mut Connection, limits: &Limits, is_new: bool, 
 async fn closed(phases: &mut Phases, is_new: bool) {
     phases.reach(Phase::Closing).await;
     if is_new {
-        tokio::time::sleep(FIRST_BYTES).await;
+        Box::pin(tokio::time::sleep(FIRST_BYTES)).await;
     }
 }
 

@@ -302,3 +302,24 @@ async fn a_listener_that_another_process_serves_closes_alone() {
     assert!(last.contains("Connection: close") && last.ends_with("/2 "), "{last}");
     running.served.await.unwrap();
 }
+
+/// What a connection costs while its client is silent: its task, with all that it may become, and what it holds.
+#[tokio::test]
+async fn an_idle_connection_is_small() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let local = listener.local_addr().unwrap();
+    let _client = TcpStream::connect(local).await.unwrap();
+    let (socket, peer) = listener.accept().await.unwrap();
+    let limits = Limits::default();
+    let (_phase, mut phases) = PhaseControl::new(Phase::Serving);
+    let (app, door) = (Arc::new(Echo), Arc::new(PlainDoor));
+    let descriptor = socket.as_raw_fd();
+    let accepted = Accepted {
+        peer,
+        local,
+        descriptor,
+    };
+    let task = begin(socket, accepted, None, &app, &door, &limits, &mut phases);
+    let (task, held) = (std::mem::size_of_val(&task), std::mem::size_of::<Connection>());
+    assert!(task + held <= 1664, "a task of {task} bytes and a connection of {held}");
+}

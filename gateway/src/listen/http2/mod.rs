@@ -103,7 +103,7 @@ pub(super) async fn serve<A, D>(
     app: &Arc<A>,
     door: &Arc<D>,
     limits: &Limits,
-    mut phases: Phases,
+    phases: &mut Phases,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,
