@@ -22,6 +22,7 @@ use anstream::{AutoStream, ColorChoice};
 use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::diagnostic::Palette;
+use crate::listing::JSON_VERSION;
 use streams::{STANDARD_INPUT, Stop, Streams};
 
 /// How a command ended.
@@ -82,9 +83,6 @@ enum Format {
     /// For programs: an object with a `version`.
     Json,
 }
-
-/// The version of all JSON that the commands print.
-const JSON_VERSION: u32 = 1;
 
 /// Runs the program with the process's own arguments and streams.
 pub fn main() -> ExitCode {

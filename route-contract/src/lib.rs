@@ -16,7 +16,8 @@
 //!
 //! The way of a request is shorter: [`classify`] judges the target's bytes ([`plain`]), walks the
 //! [`matcher`], and where servers could read the path differently, compares its [`readings`]. The gateway
-//! and `route-contract classify` run this very code; there is no second matcher.
+//! and `route-contract classify` run this very code; there is no second matcher. [`explanation`] and [`listing`] say
+//! what it decides, for people and programs.
 
 pub mod automaton;
 pub mod classify;
@@ -25,7 +26,9 @@ pub mod contract;
 pub mod diagnostic;
 pub mod diff;
 pub mod document;
+pub mod explanation;
 pub mod import;
+pub mod listing;
 pub mod map;
 pub mod matcher;
 pub mod mutants;

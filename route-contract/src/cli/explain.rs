@@ -6,8 +6,7 @@ use super::{Exit, Stop, Streams};
 use crate::classify::{Classifier, Verdict};
 use crate::contract::{Contract, FamilyId, LocatedTemplate, Serve};
 use crate::diagnostic::{Diagnostic, did_you_mean, printable};
-use crate::ownership::Owner;
-use crate::proof::describe;
+use crate::explanation::{other_reading, owner_name, refusal, stricter_family};
 use crate::readings::Unreadable;
 use crate::router::ProfileRouter;
 use crate::rules::{PAGES, page};
@@ -79,30 +78,23 @@ fn explain_path(
         writeln!(out, "  no family claims it")?;
     }
     readings(contract, classifier, path, verdict, out)?;
-    let stricter = match classifier.decide(path.as_bytes()).owner {
-        Owner::Family(family) if classifier.refuses_encoded_slash(path.as_bytes(), family) => {
-            contract.families.get(family.index())
-        }
-        _ => None,
-    };
+    let stricter = stricter_family(contract, classifier, path.as_bytes());
     if let Some(family) = stricter {
         writeln!(out, "  `{}` refuses an encoded slash", family.name)?;
     }
     if let Verdict::Family(family) = verdict {
         served(contract, family, path, out)?;
-        let name = contract.families.get(family.index()).map_or("", |family| &family.name);
-        writeln!(out, "=> forwarded to `{name}`")?;
-        return Ok(Exit::Clean);
     }
-    let (status, why) = match verdict {
-        Verdict::Never(_) => (404, "never forwarded; answered like an unknown path"),
-        Verdict::Unknown | Verdict::Family(_) => (404, "unknown"),
-        Verdict::Ambiguous if stricter.is_some() => (400, "ambiguous: an escape in it may be read as a slash"),
-        Verdict::Ambiguous => (400, "ambiguous: another reading has another owner"),
-        Verdict::Invalid => (400, "invalid: not a target that every server reads alike"),
-    };
-    writeln!(out, "=> refused with {status}: {why}")?;
-    Ok(Exit::Findings)
+    match refusal(contract, classifier, path.as_bytes(), verdict) {
+        None => {
+            writeln!(out, "=> forwarded to `{}`", owner_name(contract, verdict))?;
+            Ok(Exit::Clean)
+        }
+        Some((status, why)) => {
+            writeln!(out, "=> refused with {status}: {why}")?;
+            Ok(Exit::Findings)
+        }
+    }
 }
 
 /// What one family has to say: claimed, routed, and why it decides or not.
@@ -142,13 +134,13 @@ fn readings(
     verdict: Verdict,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    match classifier.disagreement(path.as_bytes()) {
-        Ok(Some(disagreement)) => writeln!(
+    match other_reading(contract, classifier, path.as_bytes()) {
+        Ok(Some(reading)) => writeln!(
             out,
             "  read as `{}` ({}) it goes to {}",
-            printable(&disagreement.path()),
-            disagreement.how(),
-            describe(contract, disagreement.owner)
+            printable(&reading.path),
+            reading.how,
+            reading.owner
         ),
         Ok(None) if matches!(verdict, Verdict::Family(_)) => {
             writeln!(out, "  every reading of it has the same owner")

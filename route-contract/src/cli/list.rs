@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
-
-use super::{ContractPath, Exit, Format, JSON_VERSION, Stop, Streams};
+use super::{ContractPath, Exit, Format, Stop, Streams};
 use crate::contract::{Contract, EncodedSlash, Role, Serve};
+use crate::listing::Listing;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -101,108 +100,7 @@ fn table(rows: &[[String; 4]], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-#[derive(Serialize)]
-struct Listing<'c> {
-    version: u32,
-    families: Vec<FamilyListing<'c>>,
-    profiles: Vec<ProfileListing<'c>>,
-    common: Vec<&'c str>,
-    retired: Vec<&'c str>,
-}
-
-#[derive(Serialize)]
-struct FamilyListing<'c> {
-    name: &'c str,
-    owner: Option<&'c str>,
-    serve: &'static str,
-    claims: Vec<&'c str>,
-    routes: Option<Vec<&'c str>>,
-    encoded_slash: &'static str,
-    profiles: Vec<&'c str>,
-}
-
-#[derive(Serialize)]
-struct ProfileListing<'c> {
-    name: &'c str,
-    owns: Option<Vec<&'c str>>,
-    aggregate: Option<Vec<&'c str>>,
-    routes: Vec<RouteListing<'c>>,
-}
-
-#[derive(Serialize)]
-struct RouteListing<'c> {
-    method: &'c str,
-    path: &'c str,
-}
-
 fn json(contract: &Contract, out: &mut dyn Write) -> io::Result<()> {
-    let listing = Listing {
-        version: JSON_VERSION,
-        families: contract
-            .family_ids()
-            .map(|(id, family)| FamilyListing {
-                name: &family.name,
-                owner: family.owner.as_deref(),
-                serve: match family.serve {
-                    Serve::Forward => "forward",
-                    Serve::Never => "never",
-                },
-                claims: family.claims.iter().map(|claim| claim.template.as_str()).collect(),
-                routes: family
-                    .routes
-                    .as_ref()
-                    .map(|routes| routes.iter().map(|route| route.template.as_str()).collect()),
-                encoded_slash: family.encoded_slash.as_str(),
-                profiles: contract.owners_of(id).map(|profile| profile.name.as_str()).collect(),
-            })
-            .collect(),
-        profiles: contract
-            .profiles
-            .iter()
-            .map(|profile| {
-                let (owns, aggregate) = match &profile.role {
-                    Role::Plain { owns } => (
-                        Some(
-                            owns.iter()
-                                .filter_map(|id| contract.families.get(id.index()))
-                                .map(|family| family.name.as_str())
-                                .collect(),
-                        ),
-                        None,
-                    ),
-                    Role::Aggregate { parts } => (
-                        None,
-                        Some(
-                            parts
-                                .iter()
-                                .filter_map(|part| contract.profiles.get(*part))
-                                .map(|part| part.name.as_str())
-                                .collect(),
-                        ),
-                    ),
-                };
-                ProfileListing {
-                    name: &profile.name,
-                    owns,
-                    aggregate,
-                    routes: contract
-                        .routes_of(profile)
-                        .into_iter()
-                        .map(|route| RouteListing {
-                            method: route.method.as_str(),
-                            path: route.template.as_str(),
-                        })
-                        .collect(),
-                }
-            })
-            .collect(),
-        common: contract.common.iter().map(|route| route.template.as_str()).collect(),
-        retired: contract
-            .retired
-            .iter()
-            .map(|retired| retired.template.as_str())
-            .collect(),
-    };
-    serde_json::to_writer_pretty(&mut *out, &listing)?;
+    serde_json::to_writer_pretty(&mut *out, &Listing::of(contract))?;
     writeln!(out)
 }
