@@ -88,6 +88,12 @@ differential: setup ## Ask seven real servers what they make of the paths that a
 map-check: ## Look at the maps of contracts with a real browser (Debian: apt-get install chromium)
 	$(CARGO) test --locked --package route-contract --test map -- --nocapture
 
+status-check: setup ## Look at the status page with a real browser (needs npm and Debian's chromium)
+	@command -v npm >/dev/null || { echo "status-check: NOT CHECKED: npm is missing"; exit 2; }
+	@$(CARGO) build --locked --package gateway
+	@cd tests/status_page && npm ci --silent --no-audit --no-fund
+	@node tests/status_page/check.mjs target/debug/gateway
+
 FUZZ_SECONDS ?= 60
 
 fuzz: ## Run each fuzz target for FUZZ_SECONDS (needs cargo-fuzz; no sanitizer, so that stable Rust will do)

@@ -15,7 +15,7 @@ mod service_manager;
 mod signals;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::config::{Config, Contents, Deployment, Loaded};
+use crate::config::{Config, Contents, Deployment, ListenAddress, Loaded};
 use crate::listen::tls::Reload;
-use crate::listen::{self, Listener, Phase, PhaseControl, PlainDoor, Tls};
+use crate::listen::{self, BoundSocket, Listener, Phase, PhaseControl, PlainDoor, Tls};
 use crate::proxy::door::PublicDoor;
 use crate::proxy::{Generation, Proxy};
 use crate::readiness::Draining;
@@ -60,7 +60,7 @@ pub enum StartError {
     #[error("cannot listen on {address}: {cause}")]
     Bind {
         /// The address as configured.
-        address: SocketAddr,
+        address: ListenAddress,
         /// The operating system's word.
         cause: io::Error,
     },
@@ -115,7 +115,7 @@ impl State {
 #[derive(Debug)]
 pub struct Server {
     public: SocketAddr,
-    admin: SocketAddr,
+    admin: ListenAddress,
     state: State,
     public_phase: PhaseControl,
     admin_phase: PhaseControl,
@@ -164,15 +164,17 @@ impl Server {
         let metrics = Metrics::new().map_err(|error| setup("the metrics", &error))?;
         let metrics = Arc::new(metrics);
         let tls = listener_tls(&deployment.loaded, &metrics)?;
-        let public_socket = inherited.take(inherited::PUBLIC, config.listen.public);
-        let admin_socket = inherited.take(inherited::ADMIN, config.listen.admin);
+        let public_address = ListenAddress::Tcp(config.listen.public);
+        let public_socket = inherited.take(inherited::PUBLIC, &public_address);
+        let admin_socket = inherited.take(inherited::ADMIN, &config.listen.admin);
         if !inherited.is_empty() {
             tracing::warn!(addresses = %inherited, "passed sockets have addresses that are not configured, and close");
         }
         drop(inherited);
-        let public_listener = bind(config.listen.public, public_socket).await?.with_tls(tls.clone());
+        let mode = config.admin.socket_mode.bits();
+        let public_listener = bind(public_address, public_socket, mode).await?.with_tls(tls.clone());
         let control = Control::start().map_err(|error| setup("the control thread", &error))?;
-        let admin_listener = bind_on(&control, config.listen.admin, admin_socket).await?;
+        let admin_listener = bind_admin(&control, config, admin_socket).await?;
         let sockets = Sockets::of(&public_listener, &admin_listener).map_err(|error| setup("the sockets", &error))?;
         let runtimes = Runtimes {
             traffic: Handle::current(),
@@ -192,7 +194,11 @@ impl Server {
         let door = Arc::new(PublicDoor::new(generation.clone(), metrics.clone()));
         let proxy = Proxy::new(generation, draining, metrics.clone());
         let proxy = Arc::new(http_proxy(&Arc::new(pingora_settings(config, &room)), proxy));
-        let admin_app = Arc::new(admin(state.clone()));
+        let admin_app = {
+            let control = control.handle();
+            let _on_its_thread = control.as_ref().map(Handle::enter);
+            Arc::new(admin(state.clone()))
+        };
 
         let mut following = JoinSet::new();
         if let (Some(tls), Some(table)) = (tls, &config.listen.tls) {
@@ -201,7 +207,7 @@ impl Server {
 
         let (public_phase, public_phases) = PhaseControl::new(Phase::Bound);
         let (admin_phase, admin_phases) = PhaseControl::new(Phase::Bound);
-        let (public, admin) = (public_listener.local_addr(), admin_listener.local_addr());
+        let (public, admin) = (public_listener.local_addr(), admin_listener.address().clone());
         let mut serving = JoinSet::new();
         serving.spawn(public_listener.serve(proxy, door, limits, public_phases));
         let admin_limits = listen::Limits::default().fixed();
@@ -229,8 +235,8 @@ impl Server {
     }
 
     /// The address for operators, as it is really bound.
-    pub fn admin_address(&self) -> SocketAddr {
-        self.admin
+    pub fn admin_address(&self) -> &ListenAddress {
+        &self.admin
     }
 
     /// What the gateway is doing.
@@ -334,10 +340,12 @@ pub fn runtime(threads: Option<NonZeroUsize>) -> io::Result<tokio::runtime::Runt
     builder.thread_name("gateway").enable_all().build()
 }
 
-async fn bind(address: SocketAddr, inherited: Option<TcpListener>) -> Result<Listener, StartError> {
-    let bound = match inherited {
-        Some(socket) => Listener::inherit(socket),
-        None => Listener::bind(address).await,
+/// Makes a listener of a passed socket, or binds one. `mode` is for a Unix socket.
+async fn bind(address: ListenAddress, inherited: Option<BoundSocket>, mode: u32) -> Result<Listener, StartError> {
+    let bound = match (inherited, &address) {
+        (Some(socket), _) => Listener::inherit(socket),
+        (None, ListenAddress::Tcp(address)) => Listener::bind(*address).await,
+        (None, ListenAddress::Unix(path)) => Listener::bind_unix(path, mode),
     };
     bound.map_err(|cause| StartError::Bind { address, cause })
 }
@@ -386,12 +394,13 @@ async fn follow_certificates(tls: Arc<Tls>, interval: Duration, metrics: Arc<Met
 }
 
 /// Binds on the control thread, whose sockets must wake that thread and no other.
-async fn bind_on(
+async fn bind_admin(
     control: &Control,
-    address: SocketAddr,
-    inherited: Option<TcpListener>,
+    config: &Config,
+    inherited: Option<BoundSocket>,
 ) -> Result<Listener, StartError> {
-    let binding = control.spawn(bind(address, inherited));
+    let (address, mode) = (config.listen.admin.clone(), config.admin.socket_mode.bits());
+    let binding = control.spawn(bind(address, inherited, mode));
     let binding = binding.ok_or_else(|| setup("the admin listener", &"its thread is gone"))?;
     binding.await.map_err(|error| setup("the admin listener", &error))?
 }

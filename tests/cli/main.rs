@@ -174,8 +174,10 @@ ready = "healthz"
 
 #[test]
 fn a_warning_leaves_the_exit_code_alone() {
-    let exposed = SOUND.replace("admin = \"127.0.0.1:0\"", "admin = \"0.0.0.0:0\"");
-    insta::assert_snapshot!(shown(folder(&exposed).path(), &["check"], &[URL]));
+    let doubtful = format!(
+        "{SOUND}total_timeout = \"3s\"\nconnect_timeout = \"4s\"\nresponse_timeout = \"2s\"\nbody_timeout = \"2s\"\n"
+    );
+    insta::assert_snapshot!(shown(folder(&doubtful).path(), &["check"], &[URL]));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod harness;
 
 mod acceptance;
 mod access_log;
+mod admin;
 mod agreement;
 mod configuration;
 mod deadlines;

@@ -1,142 +1,220 @@
-//! The admin listener: liveness, readiness, metrics and the contract in force. Read-only and not authenticated,
-//! so it tells nothing that would help an intruder: no upstream's address, no configuration.
+//! The admin listener: what operators, probes and scrapers ask a running gateway. Read-only.
+//!
+//! 1. `access` says who may ask, and how much they are told; `token` is the secret that they may have to show.
+//! 2. Each page is what its module makes of the present [`State`]: `status` (with the `history` of the last minutes),
+//!    `explain`, `configuration`; readiness is answered by [`crate::readiness`], metrics by [`crate::telemetry`].
+//! 3. `response` writes answers, with what a browser must not do with them.
+//!
+//! The page at `/` is the three files in `page/`, built in: it needs no network beyond this listener.
+
+mod access;
+mod configuration;
+mod explain;
+mod history;
+mod response;
+mod status;
+mod token;
+
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
-use http::{Method, Response, StatusCode};
+use http::{Method, Response};
 use pingora::apps::http_app::ServeHttp;
+use pingora::http::RequestHeader;
 use pingora::protocols::http::ServerSession;
-use route_contract::contract::{Contract, Serve};
+use route_contract::listing::Listing;
 use serde::Serialize;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::proxy::refusal::Refusal;
-use crate::proxy::request_id::{RequestId, X_REQUEST_ID};
+use crate::listen::Client;
+use crate::proxy::{Generation, Refusal};
 use crate::readiness::{Answer, Paths};
 use crate::reload::report::Reload;
 use crate::server::State;
+use crate::telemetry::metrics::NO_FAMILY;
+use access::{Access, Sight};
+use history::History;
+use response::{finish, json, page, refuse};
+pub use token::{Secret, Token, TokenFault};
 
 /// The format of Prometheus' text exposition.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// The methods of every page (RFC 9110, section 15.5.6).
-const ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
 /// The admin listener's pages.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Admin {
     state: State,
+    access: Access,
     readiness: Paths,
+    history: Arc<History>,
+    since: Instant,
+    /// Takes the samples; ends when this is dropped.
+    _sampling: JoinSet<()>,
+}
+
+/// What may be asked beside liveness and readiness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    /// The status page and its files.
+    Static(&'static str, &'static str),
+    Status,
+    Metrics,
+    Contract,
+    Configuration,
+    Explain,
+    Reload,
+}
+
+impl Page {
+    /// The page at a path, byte for byte: another spelling of a path is another path.
+    fn at(path: &[u8]) -> Option<Self> {
+        Some(match path {
+            b"/" => Self::Static("text/html; charset=utf-8", include_str!("page/index.html")),
+            b"/status.css" => Self::Static("text/css; charset=utf-8", include_str!("page/status.css")),
+            b"/status.js" => Self::Static("text/javascript; charset=utf-8", include_str!("page/status.js")),
+            b"/status.json" => Self::Status,
+            b"/metrics" => Self::Metrics,
+            b"/contract" => Self::Contract,
+            b"/config" => Self::Configuration,
+            b"/explain" => Self::Explain,
+            b"/reload" => Self::Reload,
+            _ => return None,
+        })
+    }
 }
 
 impl Admin {
-    /// Pages about this gateway, each as it is at the moment of a request.
+    /// Pages about this gateway, each as it is at the moment of a request. Counters are sampled from now on by a task of
+    /// the present runtime.
     pub fn new(state: State) -> Self {
+        let history = Arc::new(History::default());
+        let mut sampling = JoinSet::new();
+        sampling.spawn(sample(state.clone(), history.clone()));
         Self {
+            access: Access::new(&state.generation.load().loaded().config),
             state,
             readiness: Paths::admin(),
+            history,
+            since: Instant::now(),
+            _sampling: sampling,
         }
     }
 
-    fn answer(&self, method: &Method, target: &[u8]) -> Response<Vec<u8>> {
-        let head_only = method == Method::HEAD;
-        let Some(page) = self.page(target) else {
-            return refuse(Refusal::NotFound, head_only);
+    fn answer(&self, request: &RequestHeader, peer: Option<IpAddr>) -> Response<Vec<u8>> {
+        let head_only = request.method == Method::HEAD;
+        let is_read = head_only || request.method == Method::GET;
+        let target = request.raw_path();
+        let generation = self.state.generation.load();
+        let board = generation.board(&self.state.draining);
+        let answer = match self.readiness.question(target, &board) {
+            Some(_) if !is_read => refuse(Refusal::MethodNotAllowed),
+            Some(question) => Answer::to(question, &board).into_response(head_only),
+            // A probe of a family that there is not is told so, whoever it is.
+            None if target.starts_with(b"/readyz/") => refuse(Refusal::NotFound),
+            None => self
+                .access
+                .admit(request, peer)
+                .and_then(|sight| self.page(&generation, target, is_read, sight))
+                .unwrap_or_else(refuse),
         };
-        if !head_only && method != Method::GET {
-            return refuse(Refusal::MethodNotAllowed, head_only);
+        finish(answer, head_only)
+    }
+
+    fn page(
+        &self,
+        generation: &Generation,
+        target: &[u8],
+        is_read: bool,
+        sight: Sight,
+    ) -> Result<Response<Vec<u8>>, Refusal> {
+        let mut parts = target.splitn(2, |byte| *byte == b'?');
+        let (path, query) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let found = Page::at(path).ok_or(Refusal::NotFound)?;
+        if !is_read {
+            return Err(Refusal::MethodNotAllowed);
         }
-        match page {
-            Page::Readiness(answer) => answer.into_response(head_only),
-            Page::Metrics => match self.state.render_metrics() {
-                Ok(text) => response(StatusCode::OK, METRICS_TYPE, text, head_only),
-                Err(error) => {
-                    tracing::error!(%error, "cannot render the metrics");
-                    refuse(Refusal::Internal, head_only)
-                }
-            },
-            Page::Contract => {
-                let generation = self.state.generation.load();
-                // Strings and lists of strings are always JSON.
-                let body = serde_json::to_vec(&ContractPage::of(generation.contract(), generation.digest()))
-                    .unwrap_or_default();
-                response(StatusCode::OK, "application/json", body, head_only)
+        Ok(match found {
+            Page::Static(content_type, text) => page(content_type, text),
+            Page::Status => {
+                let (uptime, reload) = (self.since.elapsed().as_secs(), self.state.reloads.last());
+                json(&status::Status::of(
+                    &self.state,
+                    generation,
+                    reload.as_deref(),
+                    &self.history,
+                    sight,
+                    uptime,
+                ))
             }
+            Page::Metrics => page(METRICS_TYPE, internal(self.state.render_metrics())?),
             Page::Reload => {
-                let generation = self.state.generation.load();
                 let (last, last_refused) = (self.state.reloads.last(), self.state.reloads.last_refused());
-                let page = ReloadPage {
+                json(&ReloadPage {
                     generation: generation.number(),
                     since: generation.since(),
                     contract: generation.digest(),
                     last: last.as_deref(),
                     last_refused: last_refused.as_deref(),
-                };
-                // Strings, numbers and lists of them are always JSON.
-                let body = serde_json::to_vec(&page).unwrap_or_default();
-                response(StatusCode::OK, "application/json", body, head_only)
+                })
             }
-        }
-    }
-
-    fn page(&self, target: &[u8]) -> Option<Page> {
-        match target.split(|byte| *byte == b'?').next()? {
-            b"/metrics" => Some(Page::Metrics),
-            b"/contract" => Some(Page::Contract),
-            b"/reload" => Some(Page::Reload),
-            _ => {
-                let generation = self.state.generation.load();
-                let board = generation.board(&self.state.draining);
-                let question = self.readiness.question(target, &board)?;
-                Some(Page::Readiness(Answer::to(question, &board)))
+            Page::Contract => json(&ContractPage::of(generation)),
+            Page::Configuration => json(&internal(configuration::shown(generation.loaded(), sight))?),
+            Page::Explain => {
+                let target = explain::asked(query).ok_or(Refusal::InvalidTarget)?;
+                json(&explain::Explained::of(generation, &target))
             }
-        }
+        })
     }
 }
 
-enum Page {
-    Readiness(Answer),
-    Metrics,
-    Contract,
-    Reload,
+/// The detail of what should not happen goes to the log.
+fn internal<T, E: std::fmt::Display>(result: Result<T, E>) -> Result<T, Refusal> {
+    result.map_err(|error| {
+        tracing::error!(%error, "a page of the admin listener cannot be made");
+        Refusal::Internal
+    })
 }
 
 #[async_trait]
 impl ServeHttp for Admin {
     async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
-        let request = session.req_header();
-        self.answer(&request.method, request.raw_path())
+        let peer = Client::of(session).map(|client| client.peer().ip());
+        self.answer(session.req_header(), peer)
     }
 }
 
-/// The digest, and the families in the order of classification.
-#[derive(Serialize)]
-struct ContractPage<'c> {
-    digest: &'c str,
-    families: Vec<FamilyPage<'c>>,
+/// Samples the families' counters for ever.
+async fn sample(state: State, history: Arc<History>) {
+    let mut ticks = tokio::time::interval(history::STEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let now = ticks.tick().await;
+        let generation = state.generation.load();
+        let families = generation
+            .contract()
+            .family_ids()
+            .map(|(id, family)| (family.name.as_str(), generation.metrics(Some(id)).totals()));
+        let without = std::iter::once((NO_FAMILY, generation.metrics(None).totals()));
+        history.sample(now, families.chain(without));
+    }
 }
 
+/// The digest, and the table of the contract in the words of `route-contract list --format json`.
 #[derive(Serialize)]
-struct FamilyPage<'c> {
-    family: &'c str,
-    serve: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<&'c str>,
+struct ContractPage<'g> {
+    digest: &'g str,
+    #[serde(flatten)]
+    listing: Listing<'g>,
 }
 
-impl<'c> ContractPage<'c> {
-    fn of(contract: &'c Contract, digest: &'c str) -> Self {
-        let families = contract
-            .families
-            .iter()
-            .map(|family| FamilyPage {
-                family: &family.name,
-                serve: match family.serve {
-                    Serve::Forward => "forward",
-                    Serve::Never => "never",
-                },
-                owner: family.owner.as_deref(),
-            })
-            .collect();
-        Self { digest, families }
+impl<'g> ContractPage<'g> {
+    fn of(generation: &'g Generation) -> Self {
+        Self {
+            digest: generation.digest(),
+            listing: Listing::of(generation.contract()),
+        }
     }
 }
 
@@ -154,28 +232,6 @@ struct ReloadPage<'r> {
     /// The last one that was refused, whatever came after it; null before the first.
     #[serde(rename = "lastRefused")]
     last_refused: Option<&'r Reload>,
-}
-
-fn response(status: StatusCode, content_type: &'static str, body: Vec<u8>, head_only: bool) -> Response<Vec<u8>> {
-    let length = HeaderValue::from(body.len());
-    let mut response = Response::new(if head_only { Vec::new() } else { body });
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(CONTENT_LENGTH, length);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
-fn refuse(refusal: Refusal, head_only: bool) -> Response<Vec<u8>> {
-    let id = RequestId::generate();
-    let body = refusal.body(&id).to_vec();
-    let mut response = response(refusal.status(), "application/json", body, head_only);
-    response.headers_mut().insert(X_REQUEST_ID, id.header_value());
-    if refusal == Refusal::MethodNotAllowed {
-        response.headers_mut().insert(ALLOW, ALLOWED);
-    }
-    response
 }
 
 #[cfg(test)]

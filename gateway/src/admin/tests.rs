@@ -16,6 +16,7 @@ use crate::server::State;
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::Upstreams;
 use route_contract::classify::Classifier;
+use route_contract::contract::Contract;
 use route_contract::diagnostic::Source;
 
 const CONTRACT: &str = "version = 1\n\
@@ -26,16 +27,21 @@ fn state() -> State {
     let contract = Contract::load_with(Path::new("c"), &|_| Ok(Source::new("c", CONTRACT))).unwrap();
     let config = "contract = \"c\"\n[listen]\npublic = \"127.0.0.1:0\"\n[upstream.workspace]\nurl = \
                   \"http://10.11.12.13:8443\"\nready = false\n";
-    let config = load_source(&Source::new("g", config), Path::new(""), &|_| None)
-        .unwrap()
-        .config;
+    let loaded = load_source(&Source::new("g", config), Path::new(""), &|_| None).unwrap();
+    let config = loaded.config.clone();
     let metrics = Metrics::new().unwrap();
     let classifier = Classifier::new(&contract).unwrap();
     let upstreams = Arc::new(Upstreams::new(&contract, &config).unwrap());
     State {
         draining: Arc::default(),
         generation: Arc::new(ArcSwap::from_pointee(Generation::new(
-            1, contract, classifier, upstreams, &config, &metrics,
+            1,
+            contract,
+            classifier,
+            upstreams,
+            Arc::new(loaded),
+            &config,
+            &metrics,
         ))),
         metrics: Arc::new(metrics),
         reloads: Arc::default(),
@@ -52,7 +58,7 @@ async fn exchange(address: SocketAddr, requests: &str) -> String {
 }
 
 async fn ask(address: SocketAddr, method: &str, target: &str) -> (u16, String, String) {
-    let request = format!("{method} {target} HTTP/1.1\r\nHost: gw\r\nConnection: close\r\n\r\n");
+    let request = format!("{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
     let answer = exchange(address, &request).await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -70,9 +76,6 @@ async fn the_pages_are_served_read_only() {
     let digest = Contract::load_with(Path::new("c"), &|_| Ok(Source::new("c", CONTRACT)))
         .unwrap()
         .digest();
-    let contract_page = format!(
-        r#"{{"digest":"{digest}","families":[{{"family":"internal-only","serve":"never"}},{{"family":"workspace","serve":"forward","owner":"ws-team"}}]}}"#
-    );
     for (target, status, body) in [
         ("/livez", 200, r#"{"status":"live"}"#),
         ("/readyz", 200, r#"{"status":"ready"}"#),
@@ -81,7 +84,6 @@ async fn the_pages_are_served_read_only() {
             200,
             r#"{"family":"workspace","status":"ready","required":true}"#,
         ),
-        ("/contract", 200, &contract_page),
     ] {
         let (got, head, text) = ask(address, "GET", target).await;
         assert_eq!((got, text.as_str()), (status, body), "{target}");
@@ -100,12 +102,42 @@ async fn the_pages_are_served_read_only() {
         text.contains(r#"family="workspace""#) && !text.contains("10.11.12.13"),
         "{text}"
     );
+    let (_, _, text) = ask(address, "GET", "/contract").await;
+    let contract: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(contract["digest"], digest.as_str());
+    assert_eq!(contract["families"][1]["name"], "workspace");
+    assert_eq!(contract["families"][1]["owner"], "ws-team");
+    assert_eq!(contract["families"][1]["claims"][0], "/ws/**");
+    for (target, content_type) in [
+        ("/", "text/html; charset=utf-8"),
+        ("/status.css", "text/css; charset=utf-8"),
+        ("/status.js", "text/javascript; charset=utf-8"),
+        ("/status.json", "application/json"),
+        ("/config", "application/json"),
+        ("/explain?path=/ws/x", "application/json"),
+    ] {
+        let (status, head, _) = ask(address, "GET", target).await;
+        assert_eq!(status, 200, "{target}");
+        for line in [
+            &format!("content-type: {content_type}"),
+            "cache-control: no-store",
+            "content-security-policy: default-src 'none'",
+            "x-content-type-options: nosniff",
+            "cross-origin-resource-policy: same-origin",
+        ] {
+            assert!(head.contains(line), "{target}: no {line} in {head}");
+        }
+        assert!(
+            !head.contains("set-cookie") && !head.contains("access-control"),
+            "{head}"
+        );
+    }
     for target in [
-        "/",
+        "/index.html",
         "/readyz/internal-only",
         "/readyz/nobody",
         "/metrics/",
-        "/config",
+        "/page/status.js",
         "/%72eadyz",
     ] {
         let (got, head, text) = ask(address, "GET", target).await;
@@ -117,7 +149,7 @@ async fn the_pages_are_served_read_only() {
     // A HEAD answer leaves the connection in step for the next request.
     let both = exchange(
         address,
-        "HEAD /readyz HTTP/1.1\r\nHost: gw\r\n\r\nGET /livez HTTP/1.1\r\nHost: gw\r\nConnection: close\r\n\r\n",
+        "HEAD /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
     )
     .await;
     assert_eq!(both.matches("HTTP/1.1 200").count(), 2, "{both}");

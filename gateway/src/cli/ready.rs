@@ -1,19 +1,24 @@
 //! `gateway ready`: asks a running gateway whether it is ready. A container image needs no other client for
 //! its health check.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{CLEAN, FOUND, UNDECIDED};
-use crate::config::{Host, UpstreamUrl};
+use super::{CLEAN, FOUND};
+use crate::config::{Host, ListenAddress, UpstreamUrl};
 
 /// What `gateway ready` takes.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
-    /// The gateway's admin listener.
+    /// The gateway's admin listener: `http://host:port`, or `unix:` and the path of its socket. No token is needed.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9901")]
-    url: UpstreamUrl,
+    url: AdminUrl,
     /// Ask for one family in place of the whole gateway.
     #[arg(long, value_name = "NAME", value_parser = family_name)]
     family: Option<String>,
@@ -22,8 +27,36 @@ pub(super) struct Options {
     timeout: crate::config::Duration,
 }
 
+/// Where an admin listener is.
+#[derive(Clone, Debug)]
+enum AdminUrl {
+    Http(UpstreamUrl),
+    Unix(PathBuf),
+}
+
+impl FromStr for AdminUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.starts_with("unix:") {
+            return match text.parse() {
+                Ok(ListenAddress::Unix(path)) => Ok(Self::Unix(path)),
+                Ok(ListenAddress::Tcp(_)) => Err("`unix:` is followed by the path of a socket".to_owned()),
+                Err(error) => Err(error.to_string()),
+            };
+        }
+        let url: UpstreamUrl = text
+            .parse()
+            .map_err(|error: crate::config::UpstreamUrlError| error.to_string())?;
+        if url.tls() {
+            return Err("the admin listener speaks plain HTTP: write `http://`".to_owned());
+        }
+        Ok(Self::Http(url))
+    }
+}
+
 /// The most of an answer that is read, in bytes.
-const MAX_ANSWER: u64 = 64 * 1024;
+const MAX_ANSWER: usize = 64 * 1024;
 
 fn family_name(name: &str) -> Result<String, &'static str> {
     let plain = !name.is_empty()
@@ -35,20 +68,13 @@ fn family_name(name: &str) -> Result<String, &'static str> {
         .ok_or("a family's name is letters, digits and `-`")
 }
 
-/// Exits 0 when the answer is 200, 1 when it is another or does not come, 2 when it could not be asked.
+/// Exits 0 when the answer is 200, 1 when it is another or does not come.
 pub(super) fn run(options: &Options) -> u8 {
-    if options.url.tls() {
-        let _ = writeln!(
-            io::stderr().lock(),
-            "error: the admin listener speaks plain HTTP: write `http://`"
-        );
-        return UNDECIDED;
-    }
     let target = match &options.family {
         None => "/readyz".to_owned(),
         Some(family) => format!("/readyz/{family}"),
     };
-    match ask(&options.url, &target, options.timeout.get()) {
+    match ask_in_time(&options.url, target, options.timeout.get()) {
         Ok(answer) => {
             // The code says it all when standard output is gone.
             let _ = writeln!(io::stdout().lock(), "{}", answer.body.trim_end());
@@ -66,27 +92,65 @@ struct Answer {
     body: String,
 }
 
-fn ask(url: &UpstreamUrl, target: &str, timeout: Duration) -> io::Result<Answer> {
+/// Asks on a thread of its own: a name's resolution, and a Unix socket whose queue is full, wait without a limit.
+fn ask_in_time(url: &AdminUrl, target: String, timeout: Duration) -> io::Result<Answer> {
+    let (send, answered) = mpsc::channel();
+    let url = url.clone();
     let deadline = Instant::now() + timeout;
-    let mut connection = connect(url, deadline)?;
-    connection.set_write_timeout(Some(left(deadline)?))?;
+    thread::spawn(move || {
+        // Whoever asked may have given up.
+        let _ = send.send(ask(&url, &target, deadline));
+    });
+    answered
+        .recv_timeout(timeout)
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+fn ask(url: &AdminUrl, target: &str, deadline: Instant) -> io::Result<Answer> {
+    let (mut connection, host) = match url {
+        AdminUrl::Http(url) => (Connection::Tcp(connect(url, deadline)?), url.authority()),
+        AdminUrl::Unix(path) => (Connection::Unix(UnixStream::connect(path)?), "localhost".to_owned()),
+    };
+    connection.set_timeouts(deadline)?;
     // HTTP/1.0 and `close`: the answer ends with the connection.
-    let request = format!(
-        "GET {target} HTTP/1.0\r\nHost: {}\r\nConnection: close\r\n\r\n",
-        url.authority()
-    );
-    connection.write_all(request.as_bytes())?;
+    let request = format!("GET {target} HTTP/1.0\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    connection.stream().write_all(request.as_bytes())?;
     let mut answer = Vec::new();
-    let mut limited = connection.take(MAX_ANSWER);
     let mut buffer = [0; 4096];
-    loop {
-        limited.get_ref().set_read_timeout(Some(left(deadline)?))?;
-        match limited.read(&mut buffer)? {
+    while answer.len() < MAX_ANSWER {
+        connection.set_timeouts(deadline)?;
+        match connection.stream().read(&mut buffer)? {
             0 => break,
             read => answer.extend_from_slice(buffer.get(..read).unwrap_or_default()),
         }
     }
     parse(&String::from_utf8_lossy(&answer)).ok_or_else(|| io::Error::other("it is not HTTP"))
+}
+
+enum Connection {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// What is read from and written to.
+trait Stream: io::Read + io::Write {}
+impl<S: io::Read + io::Write> Stream for S {}
+
+impl Connection {
+    fn stream(&mut self) -> &mut dyn Stream {
+        match self {
+            Self::Tcp(stream) => stream,
+            Self::Unix(stream) => stream,
+        }
+    }
+
+    fn set_timeouts(&self, deadline: Instant) -> io::Result<()> {
+        let limit = Some(left(deadline)?);
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(limit).and(stream.set_write_timeout(limit)),
+            Self::Unix(stream) => stream.set_read_timeout(limit).and(stream.set_write_timeout(limit)),
+        }
+    }
 }
 
 fn connect(url: &UpstreamUrl, deadline: Instant) -> io::Result<TcpStream> {

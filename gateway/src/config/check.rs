@@ -4,10 +4,12 @@
 mod upstreams;
 
 use std::fmt::Display;
+use std::net::SocketAddr;
 
 use route_contract::diagnostic::Diagnostic;
 
-use super::{Listen, Loaded, Size, codes};
+use super::{Loaded, Size, codes};
+use crate::admin::Token;
 
 /// The longest probe target and the longest public readiness path, in bytes.
 const MAX_PATH: usize = 2_048;
@@ -43,15 +45,14 @@ impl Findings<'_> {
     }
 
     fn listen(&mut self) {
-        let Listen {
-            public,
-            admin,
-            expose_admin,
-            ..
-        } = self.loaded.config.listen;
-        let one_address = public.ip() == admin.ip() || public.ip().is_unspecified() || admin.ip().is_unspecified();
-        // With port 0 each listener gets a port of its own.
-        if public.port() == admin.port() && public.port() != 0 && one_address {
+        let config = &self.loaded.config;
+        let (public, admin) = (config.listen.public, &config.listen.admin);
+        let is_taken = |admin: SocketAddr| {
+            let one_address = public.ip() == admin.ip() || public.ip().is_unspecified() || admin.ip().is_unspecified();
+            // With port 0 each listener gets a port of its own.
+            public.port() == admin.port() && public.port() != 0 && one_address
+        };
+        if admin.tcp().is_some_and(is_taken) {
             self.found.push(
                 Diagnostic::error(
                     codes::SAME_ADDRESS,
@@ -62,14 +63,28 @@ impl Findings<'_> {
                 .with_help("give `listen.admin` another port"),
             );
         }
-        if !admin.ip().is_loopback() && !expose_admin {
-            self.found.push(
-                Diagnostic::warning(
-                    codes::ADMIN_EXPOSED,
-                    "the admin listener is open beyond this machine, and it is not authenticated",
-                )
-                .at(self.loaded.place(&["listen", "admin"]))
-                .with_help("use a loopback address, or say that this is meant: `expose_admin = true`"),
+        if !admin.is_local() && !config.listen.expose_admin && config.admin.token.is_none() {
+            self.error(
+                codes::ADMIN_EXPOSED,
+                &["listen", "admin"],
+                "the admin listener is open beyond this machine, and asks for no token".to_owned(),
+                "use a loopback address or `unix:`, let `admin.token` name a file with a token, or say that this is \
+                 meant: `expose_admin = true`",
+            );
+        }
+        self.token();
+    }
+
+    fn token(&mut self) {
+        let Some(file) = &self.loaded.config.admin.token else {
+            return;
+        };
+        if let Err(fault) = Token::read(&self.loaded.resolve(file.path())) {
+            self.error(
+                codes::ADMIN_TOKEN,
+                &["admin", "token"],
+                format!("the file of `admin.token` {fault}"),
+                "such as what `head -c 32 /dev/urandom | base64` prints, readable by the gateway's user alone",
             );
         }
     }

@@ -36,7 +36,7 @@ pub const READINESS_CLAIMED: &str = "GW0207";
 pub const READINESS_TWICE: &str = "GW0208";
 /// One address for both listeners.
 pub const SAME_ADDRESS: &str = "GW0209";
-/// The admin listener is open beyond this machine (a warning).
+/// The admin listener is open beyond this machine and asks for no token.
 pub const ADMIN_EXPOSED: &str = "GW0210";
 /// A contract that forwards nothing.
 pub const NOTHING_FORWARDED: &str = "GW0211";
@@ -65,6 +65,8 @@ pub const AFFINITY_PARAMETER: &str = "GW0221";
 pub const READY_MIN: &str = "GW0222";
 /// A time that another one never lets pass (a warning).
 pub const TIME_NEVER_REACHED: &str = "GW0223";
+/// The file of the admin listener's token cannot be read, or holds none.
+pub const ADMIN_TOKEN: &str = "GW0224";
 /// A drain that is over before its delay.
 pub const DRAIN_TIMES: &str = "GW0225";
 
@@ -146,7 +148,7 @@ pub const TABLE: &[(&str, &str)] = &[
     (SAME_ADDRESS, "The public and the admin listener have the same address."),
     (
         ADMIN_EXPOSED,
-        "The admin listener, which is not authenticated, is open beyond this machine (a warning).",
+        "The admin listener is open beyond this machine, asks for no token, and is not said to be meant so.",
     ),
     (
         NOTHING_FORWARDED,
@@ -189,6 +191,10 @@ pub const TABLE: &[(&str, &str)] = &[
     (
         TIME_NEVER_REACHED,
         "A time limit of a family is never reached, as its total time is over before (a warning).",
+    ),
+    (
+        ADMIN_TOKEN,
+        "The file of the admin listener's token cannot be read, or holds no token of 16 to 512 visible ASCII characters.",
     ),
     (DRAIN_TIMES, "`drain.timeout` leaves no time after `drain.delay`."),
     (

@@ -227,7 +227,8 @@ fn split_port(authority: &str) -> Result<(&str, Option<&str>), UpstreamUrlError>
     }
 }
 
-fn parse_host(host: &str) -> Result<Host, UpstreamUrlError> {
+/// A DNS name, an IPv4 address, or an IPv6 address in brackets.
+pub(super) fn parse_host(host: &str) -> Result<Host, UpstreamUrlError> {
     use UpstreamUrlError as E;
     if host.is_empty() {
         return Err(E::NoHost);

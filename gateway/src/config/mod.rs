@@ -4,6 +4,7 @@
 //! that are valid from then on. [`load()`] reads a file into them and [`check()`] finds what is wrong between
 //! them and with the contract; [`effective`] shows the result with every default and origin.
 
+mod admin;
 mod affinity;
 mod agreement;
 mod certificates;
@@ -21,6 +22,7 @@ mod mask;
 mod places;
 mod quantity;
 mod readiness;
+mod secret_file;
 mod share;
 mod size;
 mod status;
@@ -37,6 +39,8 @@ use std::path::{Path, PathBuf};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+pub use crate::listen::{ListenAddress, ListenAddressError};
+pub use admin::{AdminAccess, AdminHost, SocketMode};
 pub use affinity::{Affinity, AffinityError};
 pub use agreement::agree;
 pub use check::check;
@@ -50,6 +54,7 @@ pub use listen_tls::{CertificateFiles, ClientAuth, Http2, ListenTls, TlsVersion}
 pub use load::{Loaded, load, load_source};
 pub(crate) use mask::without_authorities;
 pub use readiness::{Probe, Ready};
+pub use secret_file::{SecretFile, SecretFileError};
 pub use share::{Share, ShareError};
 pub use size::{Size, SizeError};
 pub use status::{Statuses, StatusesError};
@@ -74,6 +79,9 @@ pub struct Config {
     pub threads: Option<NonZeroUsize>,
     /// Where the gateway listens.
     pub listen: Listen,
+    /// Who may ask the admin listener.
+    #[serde(default)]
+    pub admin: AdminAccess,
     /// Readiness paths on the public listener; left out, readiness is answered on the admin listener alone.
     #[serde(default)]
     pub readiness: PublicReadiness,
@@ -110,12 +118,12 @@ impl Config {
 pub struct Listen {
     /// The address for traffic.
     pub public: SocketAddr,
-    /// The address for readiness, metrics and administration. It is not authenticated, so it defaults to
-    /// loopback: `127.0.0.1:9901`.
+    /// The address for readiness, metrics and the status page, or `unix:` and the path of a socket. Whoever reaches it
+    /// may ask, unless `admin.token` is set, so it defaults to loopback: `127.0.0.1:9901`.
     #[serde(default = "Listen::default_admin")]
-    pub admin: SocketAddr,
-    /// Says that an admin address beyond loopback is meant, as where an orchestrator probes it from outside;
-    /// left out, `gateway check` warns of such an address.
+    pub admin: ListenAddress,
+    /// Says that an admin address beyond loopback is meant to answer without a token, as where a network policy
+    /// guards it; left out, `gateway check` refuses such an address.
     #[serde(default)]
     pub expose_admin: bool,
     /// TLS on the public listener; left out, it takes plain HTTP.
@@ -130,8 +138,8 @@ pub struct Listen {
 }
 
 impl Listen {
-    fn default_admin() -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], 9901))
+    fn default_admin() -> ListenAddress {
+        ListenAddress::Tcp(SocketAddr::from(([127, 0, 0, 1], 9901)))
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use super::examples::Example;
+use crate::config::ListenAddress;
 
 /// A running demo.
 pub struct Greeting<'a> {
@@ -12,7 +13,7 @@ pub struct Greeting<'a> {
     /// For traffic.
     pub public: SocketAddr,
     /// For operators.
-    pub admin: SocketAddr,
+    pub admin: &'a ListenAddress,
     /// The profile servers behind the gateway.
     pub upstreams: &'a [(String, SocketAddr)],
     /// What to try.
@@ -28,7 +29,7 @@ impl fmt::Display for Greeting<'_> {
         writeln!(f, "  {:<width$}  http://{}", "gateway", self.public)?;
         writeln!(
             f,
-            "  {:<width$}  http://{}  (/livez /readyz /metrics /contract)",
+            "  {:<width$}  http://{}  (status page; /metrics /explain /contract /config)",
             "admin", self.admin
         )?;
         for (name, address) in self.upstreams {

@@ -10,6 +10,7 @@
 //! Pingora's own accept loop is not used: it cannot tell the address behind port 0, has no limit on connections, no
 //! deadline for a head, and drops a connection before the client has read a refusal.
 
+pub mod address;
 pub mod chunked;
 pub mod client;
 pub mod client_stream;
@@ -23,6 +24,7 @@ mod output;
 mod pace;
 pub mod phase;
 mod serve;
+mod socket;
 #[cfg(test)]
 mod tests;
 pub mod tls;
@@ -30,7 +32,8 @@ mod tunnel_end;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +44,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
+pub use address::{ListenAddress, ListenAddressError};
 pub use client::Client;
 pub use client_stream::ClientStream;
 use connection::Transport;
@@ -50,6 +54,8 @@ pub use head::{HeadFault, HeadLimits};
 pub use http2::{Http2Limits, RefusedStream};
 use networks::Networks;
 pub use phase::{Phase, PhaseControl, Phases};
+pub use socket::BoundSocket;
+use socket::{ClientSocket, Socket};
 pub use tls::{HandshakeFault, Tls};
 pub use tunnel_end::TunnelEnd;
 
@@ -153,8 +159,8 @@ impl Door for PlainDoor {
 /// A bound socket that accepts once it is served.
 #[derive(Debug)]
 pub struct Listener {
-    socket: TcpListener,
-    address: SocketAddr,
+    socket: Socket,
+    address: ListenAddress,
     tls: Option<Arc<Tls>>,
 }
 
@@ -164,22 +170,30 @@ impl Listener {
     /// # Errors
     /// The operating system's, when the address is taken or not allowed.
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
-        Self::of(TcpListener::bind(address).await?)
+        Self::of(Socket::Tcp(TcpListener::bind(address).await?))
+    }
+
+    /// Binds a Unix socket with these permissions, as `chmod(2)` takes them. One that an ended gateway has left behind
+    /// is replaced, and nothing else is. Its peers count as loopback.
+    ///
+    /// # Errors
+    /// The operating system's, or what stands at the path.
+    pub fn bind_unix(path: &Path, mode: u32) -> io::Result<Self> {
+        Self::of(Socket::Unix(socket::bind_unix(path, mode)?))
     }
 
     /// A socket that somebody else has bound; it must not block.
     ///
     /// # Errors
     /// The operating system's, when it cannot be waited for.
-    pub fn inherit(socket: std::net::TcpListener) -> io::Result<Self> {
-        Self::of(TcpListener::from_std(socket)?)
+    pub fn inherit(socket: BoundSocket) -> io::Result<Self> {
+        Self::of(Socket::from_std(socket)?)
     }
 
-    fn of(socket: TcpListener) -> io::Result<Self> {
-        let address = socket.local_addr()?;
+    fn of(socket: Socket) -> io::Result<Self> {
         Ok(Self {
+            address: socket.address()?,
             socket,
-            address,
             tls: None,
         })
     }
@@ -191,9 +205,14 @@ impl Listener {
         self
     }
 
-    /// The address that is really bound.
+    /// Where it really listens.
+    pub fn address(&self) -> &ListenAddress {
+        &self.address
+    }
+
+    /// The address that is really bound; of a Unix socket, this machine's with port 0.
     pub fn local_addr(&self) -> SocketAddr {
-        self.address
+        self.address.tcp().unwrap_or(socket::THIS_MACHINE)
     }
 
     /// Accepts and serves as the [`Phase`]s say, and returns when every connection has ended after
@@ -274,10 +293,8 @@ where
         let Some(visitor) = self.networks.enter(peer.ip()) else {
             return self.door.crowded();
         };
-        // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
-        let _set = socket.set_nodelay(true);
         let local = socket.local_addr().unwrap_or(peer);
-        let descriptor = socket.as_raw_fd();
+        let descriptor = socket.descriptor();
         let accepted = Accepted {
             peer,
             local,
@@ -314,7 +331,7 @@ impl Accepted {
 /// A connection is idle for most of its life, and its task has the size of the largest thing that it waits for: what comes
 /// once is waited for apart, in a box.
 async fn begin<A, D>(
-    socket: TcpStream,
+    socket: ClientSocket,
     accepted: Accepted,
     tls: Option<&Tls>,
     app: &Arc<A>,
@@ -325,9 +342,11 @@ async fn begin<A, D>(
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,
 {
-    let connection = match tls {
-        None => accepted.connection(Box::new(socket), limits),
-        Some(tls) => match Box::pin(secure(socket, accepted, tls, limits)).await {
+    let connection = match (socket, tls) {
+        (ClientSocket::Tcp(socket), None) => accepted.connection(Box::new(socket), limits),
+        // Nobody can listen in between two processes of one machine.
+        (ClientSocket::Unix(socket), _) => accepted.connection(Box::new(socket), limits),
+        (ClientSocket::Tcp(socket), Some(tls)) => match Box::pin(secure(socket, accepted, tls, limits)).await {
             Ok((connection, false)) => connection,
             Ok((connection, true)) => {
                 return Box::pin(http2::serve(connection.into_http2(), app, door, limits, phases)).await;
@@ -352,24 +371,23 @@ async fn secure(
     Ok((connection, is_http2))
 }
 
-type Admitted = (TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit);
+type Admitted = (ClientSocket, SocketAddr, tokio::sync::OwnedSemaphorePermit);
 
 /// Waits for room first: a connection beyond the limit stays in the kernel's queue.
-async fn accept(socket: &TcpListener, permits: &Arc<Semaphore>) -> io::Result<Admitted> {
+async fn accept(socket: &Socket, permits: &Arc<Semaphore>) -> io::Result<Admitted> {
     let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
     let (socket, peer) = socket.accept().await?;
     Ok((socket, peer, permit))
 }
 
 /// The clients that wait in the kernel's queue now, as far as there is room for them; then the socket closes.
-fn waiting(socket: TcpListener, permits: &Arc<Semaphore>) -> impl Iterator<Item = Admitted> {
-    // Past the runtime, which may not have heard of the last of them yet. The socket does not block.
+fn waiting(socket: Socket, permits: &Arc<Semaphore>) -> impl Iterator<Item = Admitted> {
+    // Past the runtime, which may not have heard of the last of them yet.
     let socket = socket.into_std().ok();
     std::iter::from_fn(move || {
         let permit = permits.clone().try_acquire_owned().ok()?;
-        let (client, peer) = socket.as_ref()?.accept().ok()?;
-        client.set_nonblocking(true).ok()?;
-        Some((TcpStream::from_std(client).ok()?, peer, permit))
+        let (client, peer) = socket.as_ref()?.accept_waiting().ok()?;
+        Some((client, peer, permit))
     })
 }
 

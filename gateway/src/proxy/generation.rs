@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use route_contract::classify::Classifier;
 use route_contract::contract::{Contract, FamilyId};
 
-use crate::config::{Config, Drain, Upgrade};
+use crate::config::{Config, Drain, Loaded, Upgrade};
 use crate::readiness::{Board, Draining, Paths};
 use crate::telemetry::json_line;
 use crate::telemetry::metrics::{FamilyMetrics, Metrics, NO_FAMILY};
@@ -17,6 +17,7 @@ use crate::upstream::{Keys, Upstreams};
 /// One generation. A request takes the present one at its start and keeps it to its end.
 pub struct Generation {
     number: u64,
+    loaded: Arc<Loaded>,
     /// When it was made (RFC 3339).
     since: String,
     contract: Arc<Contract>,
@@ -43,13 +44,14 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// The generation with this number, counted from 1. Puts together `contract`, the `classifier` that was compiled from it, its `upstreams`, and what `config` says
-    /// about all of them.
+    /// The generation with this number, counted from 1. Puts together `contract`, the `classifier` that was compiled from
+    /// it, its `upstreams`, and what `config` says about all of them: what was `loaded`, held to what the process can do.
     pub fn new(
         number: u64,
         contract: Contract,
         classifier: Classifier,
         upstreams: Arc<Upstreams>,
+        loaded: Arc<Loaded>,
         config: &Config,
         metrics: &Metrics,
     ) -> Self {
@@ -60,6 +62,7 @@ impl Generation {
             .collect();
         Self {
             number,
+            loaded,
             since: json_line::now(),
             keys,
             classifier,
@@ -84,6 +87,11 @@ impl Generation {
     /// How many generations there have been since the start, with this one.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The configuration that it was made of, with the places of its values.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
     }
 
     /// When it was made (RFC 3339).

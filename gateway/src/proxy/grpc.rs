@@ -29,9 +29,11 @@ fn status(refusal: Refusal) -> u8 {
     const INVALID_ARGUMENT: u8 = 3;
     const DEADLINE_EXCEEDED: u8 = 4;
     const RESOURCE_EXHAUSTED: u8 = 8;
+    const FAILED_PRECONDITION: u8 = 9;
     const UNIMPLEMENTED: u8 = 12;
     const INTERNAL: u8 = 13;
     const UNAVAILABLE: u8 = 14;
+    const UNAUTHENTICATED: u8 = 16;
     match refusal {
         Refusal::NotFound | Refusal::MethodNotAllowed => UNIMPLEMENTED,
         Refusal::AmbiguousPath | Refusal::InvalidTarget | Refusal::InvalidRequest => INVALID_ARGUMENT,
@@ -39,6 +41,8 @@ fn status(refusal: Refusal) -> u8 {
         Refusal::RequestTimeout => DEADLINE_EXCEEDED,
         Refusal::Overloaded | Refusal::Unavailable | Refusal::UpstreamFailure | Refusal::UpstreamTimeout => UNAVAILABLE,
         Refusal::Internal => INTERNAL,
+        Refusal::Unauthorized => UNAUTHENTICATED,
+        Refusal::MisdirectedRequest => FAILED_PRECONDITION,
     }
 }
 

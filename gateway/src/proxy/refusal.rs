@@ -43,6 +43,10 @@ pub enum Refusal {
     UpstreamTimeout,
     /// A fault of the gateway's own.
     Internal,
+    /// The admin listener's token was not shown. On the public listener nobody is asked for anything.
+    Unauthorized,
+    /// The admin listener does not answer to this Host.
+    MisdirectedRequest,
 }
 
 /// What becomes of a connection after the gateway's own answer.
@@ -61,7 +65,7 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 impl Refusal {
     /// All rows, in the order of [`Self::index`].
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::NotFound,
         Self::AmbiguousPath,
         Self::InvalidTarget,
@@ -76,7 +80,14 @@ impl Refusal {
         Self::UpstreamFailure,
         Self::UpstreamTimeout,
         Self::Internal,
+        Self::Unauthorized,
+        Self::MisdirectedRequest,
     ];
+
+    /// Whether the public listener gives this answer.
+    pub fn is_public(self) -> bool {
+        !matches!(self, Self::Unauthorized | Self::MisdirectedRequest)
+    }
 
     /// The row's place in [`Self::ALL`].
     pub fn index(self) -> usize {
@@ -97,6 +108,8 @@ impl Refusal {
             Self::UpstreamFailure => StatusCode::BAD_GATEWAY,
             Self::UpstreamTimeout => StatusCode::GATEWAY_TIMEOUT,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::MisdirectedRequest => StatusCode::MISDIRECTED_REQUEST,
         }
     }
 
@@ -117,6 +130,8 @@ impl Refusal {
             Self::UpstreamFailure => "upstream_failure",
             Self::UpstreamTimeout => "upstream_timeout",
             Self::Internal => "internal_error",
+            Self::Unauthorized => "unauthorized",
+            Self::MisdirectedRequest => "misdirected_request",
         }
     }
 
@@ -136,6 +151,8 @@ impl Refusal {
             Self::UpstreamFailure => "The service did not give a valid answer.",
             Self::UpstreamTimeout => "The service did not answer in time.",
             Self::Internal => "The request could not be completed.",
+            Self::Unauthorized => "This needs the token of the admin listener.",
+            Self::MisdirectedRequest => "The admin listener does not answer to this host name.",
         }
     }
 

@@ -178,11 +178,7 @@ struct FamilyReport<'b> {
 
 impl<'b> FamilyReport<'b> {
     fn of(family: FamilyState<'b>) -> Self {
-        let (status, reason) = match family.state {
-            State::Ready => ("ready", None),
-            State::NotReady(reason) => ("not_ready", Some(reason.as_str())),
-            State::Disabled => ("disabled", None),
-        };
+        let (status, reason) = family.state.words();
         Self {
             family: family.name,
             status,

@@ -8,7 +8,7 @@ use route_contract::diagnostic::Source;
 use tokio::sync::watch;
 
 use super::attendance::{Attendance, Attended, Runtimes};
-use crate::config::{Config, Deployment, Size};
+use crate::config::{Config, Deployment, Loaded, Size};
 use crate::listen::{HeadLimits, Http2Limits, Limits};
 use crate::proxy::Generation;
 use crate::server::Room;
@@ -35,8 +35,7 @@ pub enum AssemblyError {
 pub struct Assembly {
     present: Arc<ArcSwap<Generation>>,
     client_limits: watch::Sender<Limits>,
-    config: Config,
-    source: Arc<Source>,
+    loaded: Arc<Loaded>,
     attendance: Attendance,
     room: Room,
     metrics: Arc<Metrics>,
@@ -46,8 +45,7 @@ pub struct Assembly {
 pub struct Successor {
     generation: Generation,
     client_limits: Limits,
-    config: Config,
-    source: Arc<Source>,
+    loaded: Arc<Loaded>,
     begun: Vec<Attended>,
 }
 
@@ -62,21 +60,20 @@ impl Assembly {
         metrics: Arc<Metrics>,
         runtimes: Runtimes,
     ) -> Result<Self, AssemblyError> {
-        let (config, source) = (deployment.loaded.config, deployment.loaded.source);
-        let fitted = room.fit(&config);
+        let loaded = Arc::new(deployment.loaded);
+        let fitted = room.fit(&loaded.config);
         let upstreams = Arc::new(Upstreams::new(&deployment.contract, &fitted)?);
         let mut attendance = Attendance::new(runtimes);
         let begun = attendance.begin(&upstreams).map_err(AssemblyError::Probes)?;
         attendance.turn_to(&upstreams, begun);
         let (contract, classifier) = (deployment.contract, deployment.classifier);
-        let generation = Generation::new(1, contract, classifier, upstreams, &fitted, &metrics);
+        let generation = Generation::new(1, contract, classifier, upstreams, loaded.clone(), &fitted, &metrics);
         metrics.set_contract(generation.digest());
         metrics.reloads.in_force(generation.number(), SystemTime::now());
         Ok(Self {
             present: Arc::new(ArcSwap::from_pointee(generation)),
             client_limits: watch::Sender::new(client_limits(&fitted)),
-            config,
-            source,
+            loaded,
             attendance,
             room,
             metrics,
@@ -95,12 +92,12 @@ impl Assembly {
 
     /// The configuration of the present generation, as it was loaded.
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.loaded.config
     }
 
     /// The file of that configuration.
     pub fn source(&self) -> &Source {
-        &self.source
+        &self.loaded.source
     }
 
     /// Makes the next generation, and changes nothing; none where it would be the same as the present one.
@@ -109,13 +106,21 @@ impl Assembly {
     /// An [`AssemblyError`].
     pub fn successor(&self, deployment: Deployment) -> Result<Option<Successor>, AssemblyError> {
         let before = self.present.load();
-        let (config, source) = (deployment.loaded.config, deployment.loaded.source);
-        let fitted = self.room.fit(&config);
+        let loaded = Arc::new(deployment.loaded);
+        let fitted = self.room.fit(&loaded.config);
         let upstreams = Arc::new(before.upstreams.succeed(&deployment.contract, &fitted)?);
         let number = before.number() + 1;
         let (contract, classifier) = (deployment.contract, deployment.classifier);
-        let generation = Generation::new(number, contract, classifier, upstreams, &fitted, &self.metrics);
-        let is_same = config == self.config
+        let generation = Generation::new(
+            number,
+            contract,
+            classifier,
+            upstreams,
+            loaded.clone(),
+            &fitted,
+            &self.metrics,
+        );
+        let is_same = loaded.config == self.loaded.config
             && generation.digest() == before.digest()
             && generation.upstreams.are(&before.upstreams);
         if is_same {
@@ -128,8 +133,7 @@ impl Assembly {
         Ok(Some(Successor {
             generation,
             client_limits: client_limits(&fitted),
-            config,
-            source,
+            loaded,
             begun,
         }))
     }
@@ -140,8 +144,7 @@ impl Assembly {
         let Successor {
             generation,
             client_limits,
-            config,
-            source,
+            loaded,
             begun,
         } = next;
         let words = async {
@@ -161,7 +164,7 @@ impl Assembly {
         self.attendance.turn_to(&generation.upstreams, begun);
         self.present.store(Arc::new(generation));
         self.client_limits.send_replace(client_limits);
-        (self.config, self.source) = (config, source);
+        self.loaded = loaded;
         let present = self.present.load();
         let gone = before.upstreams.all().map(|upstream| upstream.name());
         for name in gone.filter(|name| present.upstreams.named(name).is_none()) {

@@ -75,7 +75,24 @@ pub struct FamilyGauges {
     pub endpoints_down: usize,
 }
 
+/// What has been counted of one family since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Requests that have ended.
+    pub requests: u64,
+    /// Those of them that were answered 5xx.
+    pub errors: u64,
+}
+
 impl FamilyMetrics {
+    /// What has been counted so far.
+    pub fn totals(&self) -> Totals {
+        Totals {
+            requests: self.classes.iter().map(IntCounter::get).sum(),
+            errors: self.classes.get(5).map_or(0, IntCounter::get),
+        }
+    }
+
     /// Counts a request that has ended with this status, or without an answer.
     pub fn count(&self, status: Option<u16>, duration: Duration) {
         let class = status.map_or(0, |status| usize::from(status / 100));
@@ -102,6 +119,7 @@ impl Metrics {
         )?;
         let refusals = Refusal::ALL
             .iter()
+            .filter(|refusal| refusal.is_public())
             .map(|refusal| refusals_by_reason.with_label_values(&[refusal.code()]))
             .collect();
         let metrics = Self {

@@ -28,6 +28,17 @@ pub struct EndpointId {
     pub address: SocketAddr,
 }
 
+/// An endpoint at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointState {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Why it takes no requests; none when it does.
+    pub down: Option<Reason>,
+    /// Requests in flight.
+    pub in_flight: usize,
+}
+
 /// One endpoint of one family.
 #[derive(Debug)]
 pub struct Endpoint {

@@ -40,7 +40,7 @@ use admission::{Admission, Places};
 pub use affinity::Keys;
 use balance::Choice;
 pub use balance::Tried;
-pub use endpoint::{Endpoint, EndpointId, InUse};
+pub use endpoint::{Endpoint, EndpointId, EndpointState, InUse};
 pub use endpoints::Endpoints;
 pub use names::UpstreamNames;
 pub use reason::Reason;
@@ -414,6 +414,18 @@ impl Upstream {
             .filter(|endpoint| endpoint.down(now).is_none())
             .count();
         (ready, all - ready)
+    }
+
+    /// Every endpoint as it stands now, in the order of URLs and addresses.
+    pub fn endpoint_states(&self) -> Vec<EndpointState> {
+        let now = self.now();
+        let endpoints = self.endpoints.load();
+        let state = |endpoint: &Arc<Endpoint>| EndpointState {
+            address: endpoint.id().address,
+            down: endpoint.down(now),
+            in_flight: endpoint.in_flight(),
+        };
+        endpoints.list().iter().map(state).collect()
     }
 
     /// Whether some endpoint takes requests, or is to be tried again.

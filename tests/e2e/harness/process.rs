@@ -201,10 +201,22 @@ impl Gateway {
         self.client().request("GET", target, &[])
     }
 
-    /// GET on a connection of its own to the admin listener.
+    /// GET on a connection of its own to the admin listener, which is named by its address.
     #[track_caller]
     pub fn admin_get(&self, target: &str) -> Response {
-        Client::connect(self.admin).request("GET", target, &[])
+        self.admin_ask("GET", target, &self.admin.to_string(), &[])
+    }
+
+    /// A request to the admin listener under any Host, with more header lines.
+    #[track_caller]
+    pub fn admin_ask(&self, method: &str, target: &str, host: &str, headers: &[(&str, &str)]) -> Response {
+        let lines: String = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        let mut client = Client::connect(self.admin);
+        client.send(format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n"));
+        client.response_to(method)
     }
 
     /// One request of raw bytes on a connection of its own, and its answer.
