@@ -94,6 +94,10 @@ status-check: setup ## Look at the status page with a real browser (needs npm an
 	@cd tests/status_page && npm ci --silent --no-audit --no-fund
 	@node tests/status_page/check.mjs target/debug/gateway
 
+monitoring-check: setup ## Let a real Prometheus scrape the demo and ask what the dashboard asks (Debian's prometheus)
+	@$(CARGO) build --locked --package gateway
+	@python3 tests/monitoring/check.py --gateway target/debug/gateway
+
 FUZZ_SECONDS ?= 60
 
 fuzz: ## Run each fuzz target for FUZZ_SECONDS (needs cargo-fuzz; no sanitizer, so that stable Rust will do)

@@ -24,6 +24,7 @@ mod hostile_configuration;
 mod http2;
 mod limits;
 mod metrics;
+mod monitoring;
 mod oracle;
 mod overload;
 mod readiness;

@@ -23,7 +23,7 @@ use route_contract::contract::{Contract, FamilyId, Profile, Role, Serve};
 use route_contract::diagnostic::{Diagnostic, Source};
 
 use crate::admin::Admin;
-use crate::config::{self, Deployment};
+use crate::config::{self, Deployment, ListenAddress};
 use crate::listen::{Limits, Listener, Phase, PhaseControl, Phases, PlainDoor};
 use crate::server::{self, Server, Signals, StartError};
 use crate::telemetry::log;
@@ -206,7 +206,10 @@ async fn start_profile(
     let app = ProfileServer::new(contract, profile).map_err(DemoError::Deployment)?;
     let bound = Listener::bind(address).await;
     let listener = bound.map_err(|cause| DemoError::Start {
-        cause: StartError::Bind { address, cause },
+        cause: StartError::Bind {
+            address: ListenAddress::Tcp(address),
+            cause,
+        },
     })?;
     let address = listener.local_addr();
     let serving = listener.serve(
