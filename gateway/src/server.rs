@@ -35,7 +35,7 @@ use crate::listen::{self, BoundSocket, Listener, Phase, PhaseControl, PlainDoor,
 use crate::proxy::door::PublicDoor;
 use crate::proxy::{Generation, Proxy};
 use crate::readiness::Draining;
-use crate::reload::{Assembly, Follower, Hangups, Reloads, Runtimes};
+use crate::reload::{Assembly, Follower, Hangups, Outcome, Reloads, Runtimes};
 use crate::telemetry::metrics::{FamilyGauges, Metrics};
 use control::Control;
 pub(crate) use descriptors::Room;
@@ -248,8 +248,19 @@ impl Server {
     pub fn open(&mut self) {
         self.admin_phase.advance(Phase::Serving);
         self.public_phase.advance(Phase::Serving);
-        let status = format!("serving contract {}", self.state.generation.load().digest());
+        let status = self.status();
         self.service_manager.serving(&status);
+    }
+
+    /// What the service manager shows of a gateway that serves.
+    fn status(&self) -> String {
+        let status = format!("serving contract {}", self.state.generation.load().digest());
+        match self.state.reloads.last() {
+            Some(last) if last.outcome == Outcome::Refused => {
+                format!("{status}; the last reload was refused, see /reload")
+            }
+            _ => status,
+        }
     }
 
     /// Reloads `file` on SIGHUP, and when it has changed where it says `watch = true`, for as long as the gateway runs.
@@ -269,7 +280,14 @@ impl Server {
     /// in flight. Answers whether all of it has ended by itself.
     pub async fn run_until(self, mut signals: Signals) -> bool {
         let plan = loop {
-            let order = match signals.next().await {
+            let order = tokio::select! {
+                order = signals.next() => order,
+                () = self.state.reloads.noted() => {
+                    self.service_manager.status(&self.status());
+                    continue;
+                }
+            };
+            let order = match order {
                 Order::Upgrade => tokio::select! {
                     upgraded = self.upgrade() => match upgraded {
                         Ok(pid) => {
@@ -279,7 +297,8 @@ impl Server {
                         Err(cause) => {
                             tracing::error!(%cause, "not upgraded: this process serves on");
                             self.state.metrics.count_upgrade_failure();
-                            self.service_manager.status("serving; the last upgrade has failed, see the log");
+                            self.service_manager
+                                .status(&format!("{}; the last upgrade has failed, see the log", self.status()));
                             continue;
                         }
                     },

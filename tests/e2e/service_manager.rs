@@ -76,16 +76,26 @@ fn systemd_hears_of_the_start_the_upgrade_and_the_end() {
 }
 
 #[test]
-fn a_failed_upgrade_is_in_the_status() {
+fn what_has_failed_is_in_the_status() {
     let deployment = Deployment::new();
     let (manager, gateway) = Manager::start(&deployment, &[]);
-    manager.next();
+    let started = manager.next();
+    let serving = started.last().expect("a status");
+    let sound = std::fs::read_to_string(deployment.write()).expect("the configuration");
     deployment.write_text("nonsense");
     gateway.signal(Signal::SIGUSR2);
     assert_eq!(
         manager.next(),
-        ["STATUS=serving; the last upgrade has failed, see the log"]
+        [format!("{serving}; the last upgrade has failed, see the log")]
     );
+    gateway.signal(Signal::SIGHUP);
+    assert_eq!(
+        manager.next(),
+        [format!("{serving}; the last reload was refused, see /reload")]
+    );
+    deployment.write_text(&sound);
+    gateway.signal(Signal::SIGHUP);
+    assert_eq!(manager.next(), std::slice::from_ref(serving));
 }
 
 #[test]

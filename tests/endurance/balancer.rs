@@ -19,8 +19,10 @@ use tokio::runtime::Runtime;
 use crate::harness::PATIENCE;
 use crate::load::Client;
 
-/// From one look at a gateway's readiness to the next; the second bad one takes it out.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// From one look at a gateway's readiness to the next.
+const INTERVAL: Duration = Duration::from_millis(200);
+/// Bad looks in a row that take a gateway out. An answer may be late on a busy machine, which is no bad one.
+const BAD_LOOKS: u32 = 2;
 
 /// A running balancer. It ends when this is dropped.
 pub struct Balancer {
@@ -101,11 +103,11 @@ fn ha_proxy(folder: &Path, gateways: &[SocketAddr], socket: StdListener) -> Opti
     let interval = INTERVAL.as_millis();
     let text = format!(
         "global\n  stats socket {} level user\n  nbthread 1\n\
-         defaults\n  mode http\n  timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n  retries 0\n\
-         frontend front\n  bind fd@3\n  default_backend gateways\n\
+         defaults\n  mode http\n  timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n  timeout check 10s\n  \
+         retries 0\n         frontend front\n  bind fd@3\n  default_backend gateways\n\
          backend gateways\n  option httpchk\n  \
          http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host gateway\n  http-check expect status 200\n  \
-         default-server check inter {interval} fall 2 rise 1\n{servers}",
+         default-server check inter {interval} fall {BAD_LOOKS} rise 1\n{servers}",
         control.display()
     );
     let file = folder.join("haproxy.cfg");
@@ -159,7 +161,7 @@ fn own(socket: StdListener, gateways: &[SocketAddr]) -> Kind {
                 ticks.tick().await;
                 let is_ready = Client::new(address).ask("GET", "/readyz").await.ok() == Some(200);
                 bad = if is_ready { 0 } else { bad + 1 };
-                if is_ready || bad > 1 {
+                if is_ready || bad >= BAD_LOOKS {
                     up[index].store(is_ready, Ordering::Relaxed);
                 }
             }

@@ -8,9 +8,9 @@ use nix::sys::signal::Signal;
 use crate::balancer::Balancer;
 use crate::fault::{CENTRAL, EXTENSION, Traffic, WORKSPACE};
 use crate::harness::PATIENCE;
-use crate::harness::deployment::{Deployment, probe_keys};
+use crate::harness::deployment::Deployment;
 use crate::harness::process::Gateway;
-use crate::upstream_process::UpstreamProcess;
+use crate::upstream_process::{PATIENT_PROBE, UpstreamProcess};
 
 /// A gateway that keeps its address when it is restarted.
 struct Member {
@@ -41,12 +41,12 @@ impl Member {
         let mut deployment = Deployment::new()
             .with_tables(&format!("[listen]\npublic = \"{public}\"\nadmin = \"{admin}\""))
             .with_tables("[log]\naccess = false")
-            // Twice what the balancer takes to notice, and some more for a busy machine.
-            .with_tables("[drain]\ndelay = \"2s\"\ntimeout = \"20s\"");
+            // Several times what the balancer takes to notice, for a busy machine.
+            .with_tables("[drain]\ndelay = \"3s\"\ntimeout = \"20s\"");
         for family in ["central", "workspace", "extension"] {
             deployment = deployment
                 .with_url(family, &self.upstream)
-                .with_only_upstream_keys(family, &probe_keys("100ms"));
+                .with_only_upstream_keys(family, PATIENT_PROBE);
         }
         let gateway = deployment.start();
         let addresses = (gateway.public(), gateway.admin());

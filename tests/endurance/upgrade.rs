@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::fault::{CENTRAL, EXTENSION, Traffic, WORKSPACE};
-use crate::harness::deployment::{Deployment, probe_keys};
+use crate::harness::deployment::Deployment;
 use crate::harness::http2::Http2Client;
 use crate::observed;
-use crate::upstream_process::UpstreamProcess;
+use crate::upstream_process::{PATIENT_PROBE, UpstreamProcess};
 
 /// A client of HTTP/2 that asks without a pause; answers how many requests were answered, and how one was not.
 fn multiplexed(address: SocketAddr, stop: Arc<AtomicBool>) -> JoinHandle<(usize, Vec<String>)> {
@@ -45,7 +45,7 @@ fn upgrades_lose_no_request() {
     for family in ["central", "workspace", "extension"] {
         deployment = deployment
             .with_url(family, &upstream.url())
-            .with_only_upstream_keys(family, &probe_keys("100ms"));
+            .with_only_upstream_keys(family, PATIENT_PROBE);
     }
     let mut gateway = deployment.start();
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -220,7 +220,7 @@ impl Listener {
     ///
     /// A connection has the `limits` of the moment when it was accepted; the numbers of connections are those of the
     /// start.
-    pub async fn serve<A, D>(self, app: Arc<A>, door: Arc<D>, limits: watch::Receiver<Limits>, mut phases: Phases)
+    pub async fn serve<A, D>(self, app: Arc<A>, door: Arc<D>, limits: watch::Receiver<Limits>, phases: Phases)
     where
         A: HttpServerApp + Send + Sync + 'static,
         D: Door,
@@ -301,10 +301,10 @@ where
             descriptor,
         };
         let (app, door, limits) = (self.app.clone(), self.door.clone(), *self.limits.borrow());
-        let (tls, mut phases) = (self.tls.clone(), self.phases.clone());
+        let (tls, phases) = (self.tls.clone(), self.phases.clone());
         tokio::spawn(async move {
             let _open = Open::new(&*door);
-            begin(socket, accepted, tls.as_deref(), &app, &door, &limits, &mut phases).await;
+            begin(socket, accepted, tls.as_deref(), &app, &door, &limits, &phases).await;
             drop((permit, visitor));
         });
     }
@@ -337,7 +337,7 @@ async fn begin<A, D>(
     app: &Arc<A>,
     door: &Arc<D>,
     limits: &Limits,
-    phases: &mut Phases,
+    phases: &Phases,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,

@@ -13,6 +13,7 @@ use super::chunked::Chunks;
 use super::client_stream::{ClientStream, Home};
 use super::connection::Connection;
 use super::head::{self, BodyLength, Head, HeadFault, HeadScan};
+use super::phase::Alarm;
 use super::{Door, Limits, Phase, Phases, http2};
 
 /// How long a client that has just connected may take to send its first bytes when the listener closes: it may not know
@@ -39,15 +40,18 @@ pub(super) async fn serve<A, D>(
     app: &Arc<A>,
     door: &Arc<D>,
     limits: &Limits,
-    phases: &mut Phases,
+    phases: &Phases,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,
 {
     let home = Home::default();
+    // Made once, so that a request costs no lock for them.
+    let mut closing = phases.alarm(Phase::Closing);
+    let mut cutting = phases.alarm(Phase::Cutting);
     let mut is_new = true;
     loop {
-        match await_head(&mut connection, limits, is_new, phases).await {
+        match await_head(&mut connection, limits, is_new, &mut closing).await {
             Arrival::Request => {}
             Arrival::Http2 => {
                 return Box::pin(http2::serve(connection.into_http2(), app, door, limits, phases)).await;
@@ -74,7 +78,7 @@ pub(super) async fn serve<A, D>(
         // Pingora's own timer between requests never runs: a head is there, and whole, before Pingora is asked.
         let keepalive = (!draining).then_some(limits.idle_timeout.as_secs().max(1));
         let processing = process(app, stream, keepalive, phases.stopping());
-        let reusable = phases.run(processing, || home.cut()).await.is_some();
+        let reusable = cutting.run(processing, || home.cut()).await.is_some();
         // Pingora has dropped its stream by now, in one way or another.
         let Some(returned) = home.take() else { return };
         connection = returned;
@@ -119,7 +123,7 @@ fn answered<D: Door>(connection: &Connection, door: &Arc<D>) -> Option<Bytes> {
 }
 
 /// Waits for the first byte and then for the rest; on a new connection the head timeout runs from the start.
-async fn await_head(connection: &mut Connection, limits: &Limits, is_new: bool, phases: &mut Phases) -> Arrival {
+async fn await_head(connection: &mut Connection, limits: &Limits, is_new: bool, closing: &mut Alarm) -> Arrival {
     let mut scan = HeadScan::default();
     let patience = if is_new {
         limits.head_timeout
@@ -162,7 +166,7 @@ async fn await_head(connection: &mut Connection, limits: &Limits, is_new: bool, 
         let read = tokio::select! {
             biased;
             read = tokio::time::timeout_at(deadline, connection.read_more()) => read,
-            () = closed(phases, is_new), if idle => return Arrival::Closing,
+            () = closed(closing, is_new), if idle => return Arrival::Closing,
         };
         match read {
             Ok(Ok(true)) => {}
@@ -180,8 +184,8 @@ async fn await_head(connection: &mut Connection, limits: &Limits, is_new: bool, 
 }
 
 /// Waits until a client that has sent nothing is waited for no more.
-async fn closed(phases: &mut Phases, is_new: bool) {
-    phases.reach(Phase::Closing).await;
+async fn closed(closing: &mut Alarm, is_new: bool) {
+    closing.ring().await;
     if is_new {
         Box::pin(tokio::time::sleep(FIRST_BYTES)).await;
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use route_contract::diagnostic::{Diagnostic, Severity};
 use serde::Serialize;
+use tokio::sync::Notify;
 
 use crate::config::without_authorities;
 use crate::telemetry::json_line;
@@ -112,6 +113,7 @@ impl Reload {
 pub struct Reloads {
     last: ArcSwapOption<Reload>,
     refused: ArcSwapOption<Reload>,
+    noted: Notify,
 }
 
 impl Reloads {
@@ -122,6 +124,12 @@ impl Reloads {
             self.refused.store(Some(reload.clone()));
         }
         self.last.store(Some(reload));
+        self.noted.notify_one();
+    }
+
+    /// Waits for the next reload to be noted; for one task.
+    pub async fn noted(&self) {
+        self.noted.notified().await;
     }
 
     /// The last reload; none before the first.

@@ -103,7 +103,7 @@ pub(super) async fn serve<A, D>(
     app: &Arc<A>,
     door: &Arc<D>,
     limits: &Limits,
-    phases: &mut Phases,
+    phases: &Phases,
 ) where
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,
@@ -164,6 +164,7 @@ pub(super) async fn serve<A, D>(
         match open(*request, respond, &link, &**door, limits) {
             Opened::Session(mut session, client) => {
                 let (app, door, phases) = (Arc::clone(app), Arc::clone(door), phases.clone());
+                let mut cutting = phases.alarm(Phase::Cutting);
                 streams.spawn(async move {
                     if client.body() == BodyLength::Exactly(0) && session.read_nothing().await.is_err() {
                         return;
@@ -171,7 +172,7 @@ pub(super) async fn serve<A, D>(
                     let session = ServerSession::new_custom(session);
                     // A stream serves one request, so there is nothing to reuse.
                     let processing = app.process_new_http(session, phases.stopping());
-                    let _none = phases.run(processing, || client.cut()).await;
+                    let _none = cutting.run(processing, || client.cut()).await;
                     if door.expects_notes() && !client.is_noted() {
                         door.unparsed();
                     }
