@@ -26,7 +26,7 @@ const JOURNAL: &str = "ENDURANCE_UPSTREAM_JOURNAL";
 
 /// The key of a probe that a busy machine does not fail.
 pub const PATIENT_PROBE: &str =
-    "ready = { path = \"/readyz\", interval = \"200ms\", timeout = \"10s\", rise = 1, fall = 2 }\n";
+    "ready = { path = \"/readyz\", interval = \"5s\", timeout = \"5s\", rise = 1, fall = 2 }\n";
 
 /// How an upstream behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -129,12 +129,15 @@ impl Http2Client {
         answer.unwrap_or_else(|error| panic!("GET {target}: {error}"))
     }
 
-    /// The same while the connection takes requests; none once the gateway has asked to leave.
+    /// The same while the connection takes requests; none once the gateway has asked to leave. A request that crosses
+    /// with its final GOAWAY is none either: it was not processed and may be sent again (RFC 9113 section 6.8).
     #[track_caller]
     pub fn try_get(&mut self, target: &str) -> Option<Result<Http2Response, h2::Error>> {
         let mut ready = self.run(self.sender.clone().ready()).ok()?;
         let (response, _) = ready.send_request(get(target), true).ok()?;
-        Some(self.run(collect(response)))
+        let answer = self.run(collect(response));
+        let crossed = |error: &h2::Error| error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
+        Some(answer).filter(|answer| !answer.as_ref().is_err_and(crossed))
     }
 
     /// Waits until the gateway has ended the connection.
