@@ -2,7 +2,7 @@
 """Checks what is under docker/ without a container engine and without a cluster.
 
 1. hadolint on the Dockerfile, and what its build context leaves out: cargo must be able to read the workspace in it.
-2. compose.yaml against the schema of the Compose specification; the files that it mounts exist.
+2. compose.yaml against the schema of the Compose specification; the files that it mounts exist, and what they name is there.
 3. Every object of docker/kubernetes/ against the schemas of Kubernetes, strictly, alone and as config/agentteam's
    kustomization makes it.
 4. What belongs together is equal: labels and selectors, ports, probes, the manifests of the contract.
@@ -86,6 +86,25 @@ def compose():
                 expect(source in document["volumes"], f"compose.yaml: {name} mounts the unknown volume {source}")
         for network in service.get("networks", []):
             expect(network in document["networks"], f"compose.yaml: {name} is in the unknown network {network}")
+
+
+def provisioned():
+    """Grafana finds its dashboards and Prometheus, and Prometheus finds the gateway."""
+    (document,) = objects(DOCKER / "compose.yaml")
+    services = document["services"]
+    mounted = {volume.split(":")[1] for volume in services["grafana"]["volumes"]}
+    for file in sorted((DOCKER / "grafana" / "provisioning" / "dashboards").glob("*.y*ml")):
+        for provider in objects(file)[0]["providers"]:
+            path = provider["options"]["path"]
+            expect(path in mounted, f"{file.name}: dashboards are looked for in {path}, which is not mounted")
+    hosts = set(services)
+    for file in sorted((DOCKER / "grafana" / "provisioning" / "datasources").glob("*.y*ml")):
+        for source in objects(file)[0]["datasources"]:
+            host = source["url"].split("//")[1].split(":")[0]
+            expect(host in hosts, f"{file.name}: {host} is no service")
+    for job in objects(DOCKER / "prometheus" / "prometheus.yml")[0]["scrape_configs"]:
+        for target in (target for config in job["static_configs"] for target in config["targets"]):
+            expect(target.split(":")[0] in hosts, f"prometheus.yml: {target} is no service")
 
 
 def valid(item, where):
@@ -210,6 +229,7 @@ def main():
     dockerfile()
     recipes()
     compose()
+    provisioned()
     found = base()
     agreement(found)
     for file in sorted((ROOT / "config").glob("*/kustomization.yaml")):

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::harness::PATIENCE;
 use crate::harness::client::request_bytes;
 use crate::harness::deployment::{Deployment, deployments, folder_of};
-use crate::harness::process::{BINARY, run_to_end};
+use crate::harness::process::{BINARY, Ended, run_to_end};
 
 /// The variables that a configuration reads.
 fn variables(text: &str) -> BTreeSet<&str> {
@@ -17,31 +18,78 @@ fn variables(text: &str) -> BTreeSet<&str> {
     references.filter_map(|rest| rest.split(['}', ':']).next()).collect()
 }
 
+/// Checks a configuration with its variables, all but `without`.
+fn check(path: &Path, variables: &BTreeSet<&str>, without: Option<&str>) -> Ended {
+    let mut command = Command::new(BINARY);
+    command.args(["check", "--config"]).arg(path);
+    for variable in variables {
+        command.env_remove(variable);
+        if Some(*variable) != without {
+            command.env(variable, "http://127.0.0.1:9");
+        }
+    }
+    run_to_end(&mut command)
+}
+
+/// Every configuration in a folder that is named `gateway*.toml`.
+fn configurations(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path());
+    let mut found: Vec<PathBuf> = entries
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("gateway") && name.ends_with(".toml")
+        })
+        .collect();
+    found.sort();
+    found
+}
+
 #[test]
 fn every_gateway_toml_is_valid_with_its_variables_and_names_the_one_that_is_missing() {
     for name in deployments() {
-        let path = folder_of(&name).join("gateway.toml");
-        let text = fs::read_to_string(&path).expect("gateway.toml");
-        let variables = variables(&text);
-        assert!(!variables.is_empty(), "{name}");
-        let check = |without: Option<&str>| {
-            let mut command = Command::new(BINARY);
-            command.args(["check", "--config"]).arg(&path);
+        let files = configurations(&folder_of(&name));
+        assert!(!files.is_empty(), "{name}");
+        for path in files {
+            let text = fs::read_to_string(&path).expect("a configuration");
+            let variables = variables(&text);
+            assert!(!variables.is_empty(), "{}", path.display());
+            let ended = check(&path, &variables, None);
+            assert_eq!(ended.status.code(), Some(0), "{}: {ended:?}", path.display());
             for variable in &variables {
-                command.env_remove(variable);
-                if Some(*variable) != without {
-                    command.env(variable, "http://127.0.0.1:9");
-                }
+                let ended = check(&path, &variables, Some(variable));
+                assert_eq!(ended.status.code(), Some(1), "{}: {ended:?}", path.display());
+                assert!(ended.stderr.contains(variable), "{}: {ended:?}", path.display());
             }
-            run_to_end(&mut command)
-        };
-        let ended = check(None);
-        assert_eq!(ended.status.code(), Some(0), "{name}: {ended:?}");
-        for variable in &variables {
-            let ended = check(Some(variable));
-            assert_eq!(ended.status.code(), Some(1), "{name}: {ended:?}");
-            assert!(ended.stderr.contains(variable), "{name}: {ended:?}");
         }
+    }
+}
+
+#[test]
+fn what_the_image_and_the_package_serve_is_valid_without_a_warning() {
+    let root = folder_of("").join("..");
+    // compose.yaml lays the reference contract beside the image's configuration.
+    let laid = tempfile::tempdir().expect("a temporary folder");
+    let copy = |from: &Path, to: &Path| {
+        fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+    };
+    let reference = folder_of("agentteam");
+    copy(&root.join("docker/gateway.toml"), &laid.path().join("gateway.toml"));
+    copy(&reference.join("contract.toml"), &laid.path().join("contract.toml"));
+    fs::create_dir(laid.path().join("profiles")).expect("a folder");
+    for entry in fs::read_dir(reference.join("profiles")).expect("the profiles") {
+        let entry = entry.expect("an entry");
+        copy(&entry.path(), &laid.path().join("profiles").join(entry.file_name()));
+    }
+    for path in [
+        laid.path().join("gateway.toml"),
+        root.join("packaging/default/gateway.toml"),
+    ] {
+        let text = fs::read_to_string(&path).expect("a configuration");
+        let ended = check(&path, &variables(&text), None);
+        assert_eq!(ended.status.code(), Some(0), "{}: {ended:?}", path.display());
+        assert!(!ended.stderr.contains("warning"), "{}: {ended:?}", path.display());
     }
 }
 
