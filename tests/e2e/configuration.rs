@@ -7,6 +7,7 @@ use std::process::Command;
 use crate::harness::CENTRAL;
 use crate::harness::deployment::{Deployment, reference_folder};
 use crate::harness::process::{BINARY, Ended, run_to_end};
+use crate::harness::recorder::{Answer, PROBE_TARGET};
 
 const VARIABLE: &str = "E2E_WORKSPACE_URL";
 
@@ -242,4 +243,52 @@ fn a_checked_file_is_reported_with_counts() {
         "no counts in\n{}",
         ended.stdout
     );
+}
+
+#[test]
+fn an_online_check_probes_each_upstream_once_and_fails_when_one_is_not_ready() {
+    let deployment = Deployment::new();
+    let probe = format!("ready = \"{PROBE_TARGET}\"");
+    let deployment = ["central", "extension"]
+        .into_iter()
+        .fold(deployment, |deployment, family| {
+            deployment.with_only_upstream_keys(family, &probe)
+        });
+    let check = || run_to_end(deployment.command("check").arg("--online"));
+    let ended = check();
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    for line in [
+        "online central: ready, 1 of 1 endpoint\n",
+        "online extension: ready, 1 of 1 endpoint\n",
+        "online workspace: not probed, 1 endpoint\n",
+    ] {
+        assert!(ended.stdout.contains(line), "{line} is not in\n{}", ended.stdout);
+    }
+    for (family, probes) in [("central", 1), ("extension", 1), ("workspace", 0)] {
+        assert_eq!(deployment.upstream(family).probes(), probes, "{family}");
+        assert!(deployment.upstream(family).requests().is_empty());
+    }
+    deployment
+        .upstream("extension")
+        .answer_probes(Answer::with("500 No", &[], ""));
+    let ended = check();
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    let line = "online extension: not ready (status), 0 of 1 endpoint\n";
+    assert!(ended.stdout.contains(line), "{line} is not in\n{}", ended.stdout);
+    deployment.assert_names_no_upstream(ended.stdout.as_bytes());
+}
+
+#[test]
+fn faults_of_form_and_of_meaning_come_in_one_run() {
+    let deployment = Deployment::new()
+        .with_tables("[limits]\nhead_timeout = \"30\"\nheaders = 100000\n[upstream.nobody]\nurl = 'http://h'")
+        .with_upstream_keys("central", "affinity = \"param:nothing\"")
+        .with_url("workspace", "ftp://x");
+    for ended in both_fail(&deployment, 1) {
+        for code in ["GW0105", "GW0201", "GW0203", "GW0221"] {
+            assert!(ended.stderr.contains(code), "{code} is not reported:\n{}", ended.stderr);
+        }
+        let errors = ended.stderr.matches("error[").count();
+        assert_eq!(errors, 5, "none that only the damage has made:\n{}", ended.stderr);
+    }
 }

@@ -86,7 +86,8 @@ fn run(plan: &Plan) -> Measured {
         .with_url("central", &central.url())
         .with_url("workspace", &workspace.url())
         .with_url("extension", &extension.url())
-        .with_only_upstream_keys("central", "ready = \"/readyz\"");
+        .with_only_upstream_keys("central", "ready = \"/readyz\"")
+        .with_upstream_keys("extension", "response_timeout = \"10m\"");
     let gateway = deployment.start();
     let files = Files::of(&deployment, &central);
     let address = gateway.public();

@@ -10,6 +10,7 @@ mod findings;
 mod online;
 mod ready;
 mod run;
+mod schema;
 
 use std::ffi::OsString;
 use std::io;
@@ -42,6 +43,8 @@ enum Command {
     Check(check::Options),
     /// Print the effective configuration: every value, default or not, and where it came from.
     Config(config::Options),
+    /// Print the JSON Schema of the configuration, for editors.
+    Schema,
     /// Serve a deployment with embedded profile servers, and print what to try.
     Demo(demo::Options),
     /// Ask a running gateway whether it is ready, for a container's health check.
@@ -81,6 +84,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Run(options) => run::run(&options),
         Command::Check(options) => check::run(&options),
         Command::Config(options) => config::run(&options),
+        Command::Schema => schema::run(),
         Command::Demo(options) => demo::run(&options),
         Command::Ready(options) => ready::run(&options),
         Command::Completions(options) => {

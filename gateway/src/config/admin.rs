@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -10,7 +11,7 @@ use super::endpoint::parse_host;
 use super::{Host, SecretFile};
 
 /// Who may ask the admin listener for more than liveness and readiness.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdminAccess {
     /// The file of a token that everybody must show; left out, whoever reaches the listener may ask. It is read again

@@ -1,11 +1,12 @@
 //! How a gateway ends, and how a new one takes its place.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Duration;
 
 /// How the gateway stops.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Drain {
     /// How long traffic is still accepted after SIGTERM, while readiness says that it should go elsewhere: as long as
@@ -25,7 +26,7 @@ impl Default for Drain {
 }
 
 /// How a new binary takes over.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Upgrade {
     /// How long the new process may take to become ready; then it is ended, and the old one serves on.

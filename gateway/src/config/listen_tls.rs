@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Duration, Loaded, Size};
@@ -10,7 +11,7 @@ use crate::certificate::IdentityFiles;
 use crate::listen::tls::{ClientCertificates, TlsSettings};
 
 /// TLS on the public listener. All files are PEM; a relative path is taken from the folder of this file.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListenTls {
     /// The certificate, followed by its chain, for clients that name no host or one that no other certificate bears.
@@ -39,7 +40,7 @@ impl ListenTls {
 }
 
 /// One certificate and its key.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateFiles {
     /// The certificate, followed by its chain.
@@ -49,7 +50,7 @@ pub struct CertificateFiles {
 }
 
 /// A version of TLS.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum TlsVersion {
     /// TLS 1.2 (RFC 5246).
     #[default]
@@ -61,7 +62,7 @@ pub enum TlsVersion {
 }
 
 /// Whether clients show certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientAuth {
     /// They are not asked.
@@ -73,7 +74,7 @@ pub enum ClientAuth {
 }
 
 /// What one HTTP/2 connection of a client may hold.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http2 {
     /// Requests at once on one connection. 1 to 10,000.

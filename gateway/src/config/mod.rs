@@ -22,6 +22,7 @@ mod mask;
 mod places;
 mod quantity;
 mod readiness;
+mod schema;
 mod secret_file;
 mod share;
 mod size;
@@ -37,6 +38,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::listen::{ListenAddress, ListenAddressError};
@@ -54,6 +56,7 @@ pub use listen_tls::{CertificateFiles, ClientAuth, Http2, ListenTls, TlsVersion}
 pub use load::{Loaded, load, load_source};
 pub(crate) use mask::without_authorities;
 pub use readiness::{Probe, Ready};
+pub use schema::schema;
 pub use secret_file::{SecretFile, SecretFileError};
 pub use share::{Share, ShareError};
 pub use size::{Size, SizeError};
@@ -62,9 +65,10 @@ pub use upstream::{Balance, Ejection, Protocol, Upstream, UpstreamTls};
 pub use variables::Environment;
 pub use withheld::{WithheldHeader, WithheldHeaderError};
 
-/// The whole file.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+/// How one deployment serves a contract.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(title = "Gateway configuration")]
 pub struct Config {
     /// The folder of the file, from which relative paths are taken; no key of it.
     #[serde(skip)]
@@ -113,14 +117,16 @@ impl Config {
 }
 
 /// Addresses to listen on.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Listen {
     /// The address for traffic.
+    #[schemars(with = "String")]
     pub public: SocketAddr,
     /// The address for readiness, metrics and the status page, or `unix:` and the path of a socket. Whoever reaches it
     /// may ask, unless `admin.token` is set, so it defaults to loopback: `127.0.0.1:9901`.
     #[serde(default = "Listen::default_admin")]
+    #[schemars(with = "String")]
     pub admin: ListenAddress,
     /// Says that an admin address beyond loopback is meant to answer without a token, as where a network policy
     /// guards it; left out, `gateway check` refuses such an address.
@@ -144,7 +150,7 @@ impl Listen {
 }
 
 /// Paths on the public listener that the gateway answers itself. The contract must not own them.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublicReadiness {
     /// Answers like the admin listener's `/livez`.
@@ -154,17 +160,18 @@ pub struct PublicReadiness {
 }
 
 /// Trust in what a client says about itself.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Forwarded {
     /// Networks of proxies in front of the gateway. From any other peer, `X-Forwarded-For`, `-Proto`,
     /// `-Host` and `X-Request-Id` are replaced.
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     pub trusted: Vec<IpNet>,
 }
 
 /// What one client may send and hold.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Open connections on the public listener; more wait in the kernel's queue. 1 to 1,000,000.
@@ -215,7 +222,7 @@ impl Default for Limits {
 }
 
 /// The access log.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     /// Whether each request leaves a JSON line on standard output.
@@ -234,7 +241,7 @@ impl Default for Log {
 }
 
 /// A level of the gateway's own messages.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Failures that need a person.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error as DeError, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
@@ -27,7 +28,7 @@ impl Default for Ready {
 }
 
 /// A readiness probe and its schedule.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
     /// The target of the probe's GET request, query included.

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Affinity, Config, Duration, Ready, Share, UpstreamUrl, WithheldHeader};
 use crate::certificate::IdentityFiles;
 
 /// How one family is served.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Upstream {
     /// `http://host:port`, `https://host:port`, or `h2c://host:port` for HTTP/2 without TLS; without path, query or
@@ -136,7 +137,7 @@ impl Upstream {
 }
 
 /// What an endpoint with TLS is spoken to with.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 pub enum Protocol {
     /// HTTP/1.1.
     #[default]
@@ -151,7 +152,7 @@ pub enum Protocol {
 }
 
 /// TLS to a family's endpoints. All files are PEM; they are read when the configuration is.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct UpstreamTls {
     /// The authorities that are trusted; left out, those of the system.
@@ -177,7 +178,7 @@ impl UpstreamTls {
 }
 
 /// Which endpoint takes the next request.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Balance {
     /// One after the other.
@@ -188,7 +189,7 @@ pub enum Balance {
 }
 
 /// When an endpoint whose requests fail is left alone for a while, whatever its probe says.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ejection {
     /// Failures in a row: connections that are not made, and 5xx answers but 501 and 505. 1 to 1,000.
