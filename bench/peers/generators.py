@@ -92,7 +92,8 @@ def oha(port: int, tls: bool, http2: bool, targets: Targets, seconds: float, rat
     words = [str(program), "--no-tui", "--output-format", "json", "--insecure"]
     words += ["--latency-correction", "-q", str(rate), "-z", f"{max(1, round(seconds))}s"]
     words += ["--http2", "-c", "8", "-p", "16"] if http2 else ["-c", str(CONNECTIONS)]
-    for header in (f"Host: {HOST}", *HEADERS):
+    # Beside the authority of HTTP/2 a Host of another name is refused.
+    for header in HEADERS if http2 else (f"Host: {HOST}", *HEADERS):
         words += ["-H", header]
     result = json.loads(_run([*words, "--urls-from-file", str(urls)]))
     statuses = {int(status): count for status, count in result["statusCodeDistribution"].items()}
