@@ -315,12 +315,21 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        if let Some(successor) = self.successor {
-            let _ = kill(successor, Signal::SIGKILL);
-        }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // Those that it has started to take over, also where a test has failed before it knew of them.
+        for successor in self.stdout.lines().iter().filter_map(|line| successor(line)) {
+            let _ = kill(successor, Signal::SIGKILL);
+        }
     }
+}
+
+/// The process that a line of the log names as one that is to take over.
+fn successor(line: &str) -> Option<Pid> {
+    let record: Value = serde_json::from_str(line).ok()?;
+    let is_named = record["message"].as_str()?.starts_with("upgrading: ");
+    let pid = record["pid"].as_i64().filter(|_| is_named)?;
+    i32::try_from(pid).ok().map(Pid::from_raw)
 }
 
 /// Whether a process has ended and nobody has asked for its status.
