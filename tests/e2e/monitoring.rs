@@ -1,6 +1,7 @@
 //! The dashboard, the alerts and the runbook fit the gateway: no name in them that it does not export, no alert without
 //! an entry, and rules that do what they say.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,12 +36,47 @@ fn run(tool: &str, folder: &str, arguments: &[&str]) -> Option<String> {
     Some(stdout)
 }
 
+/// Words that look like names of metrics, without what a histogram appends.
+fn metrics_in(text: &str) -> BTreeSet<String> {
+    text.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_' || character == ':'))
+        .filter(|word| word.starts_with("gateway_") || word.starts_with("process_"))
+        .map(|word| {
+            let base = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|suffix| word.strip_suffix(suffix));
+            base.unwrap_or(word).to_owned()
+        })
+        .collect()
+}
+
 /// The names of alerts: what follows `alert:` in the rules.
 fn alerts() -> Vec<String> {
     read("docker/prometheus/rules/alerts.yml")
         .lines()
         .filter_map(|line| line.trim().strip_prefix("- alert: ").map(str::to_owned))
         .collect()
+}
+
+/// The page is compared with what the gateway exports by a test of its own.
+#[test]
+fn every_metric_that_is_watched_is_in_the_list_of_metrics() {
+    let documented = metrics_in(&read("docs/metrics.md"));
+    assert!(documented.len() > 30, "{documented:?}");
+    for file in [
+        "docker/prometheus/rules/recording.yml",
+        "docker/prometheus/rules/alerts.yml",
+        "docker/prometheus/tests/alerts.yml",
+        "docker/grafana/dashboards/gateway.json",
+        "docs/runbook.md",
+    ] {
+        let named = metrics_in(&read(file));
+        let missing: Vec<&String> = named.difference(&documented).collect();
+        assert!(
+            missing.is_empty(),
+            "{file} names what the gateway does not export: {missing:?}"
+        );
+        assert!(!named.is_empty(), "no metric was found in {file}");
+    }
 }
 
 #[test]

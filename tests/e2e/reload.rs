@@ -62,6 +62,7 @@ fn an_upstream_that_moves_is_followed_and_the_others_keep_their_connections() {
     );
     assert_eq!(metric(&gateway, "gateway_generation"), 2.0);
     assert_eq!(metric(&gateway, "gateway_reloads_total{result=\"applied\"}"), 1.0);
+    assert_eq!(metric(&gateway, "gateway_reload_last_successful"), 1.0);
     let page = gateway.admin_get("/reload").json();
     assert_eq!(page["generation"], 2);
     assert_eq!(page["last"]["outcome"], "applied");
@@ -102,6 +103,7 @@ fn a_file_with_faults_is_refused_whole_and_told_everywhere() {
     assert!(elsewhere.requests().is_empty(), "nothing of it is in force");
     assert_eq!(metric(&gateway, "gateway_generation"), 1.0);
     assert_eq!(metric(&gateway, "gateway_reloads_total{result=\"refused\"}"), 1.0);
+    assert_eq!(metric(&gateway, "gateway_reload_last_successful"), 0.0);
     let answer = gateway.admin_get("/reload");
     let page = answer.json();
     assert_eq!(page["generation"], 1);

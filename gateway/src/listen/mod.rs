@@ -295,6 +295,8 @@ where
         };
         let local = socket.local_addr().unwrap_or(peer);
         let descriptor = socket.descriptor();
+        // In a box, as the task of an idle connection would hold room for either kind for ever.
+        let socket = Box::new(socket);
         let accepted = Accepted {
             peer,
             local,
@@ -331,7 +333,7 @@ impl Accepted {
 /// A connection is idle for most of its life, and its task has the size of the largest thing that it waits for: what comes
 /// once is waited for apart, in a box.
 async fn begin<A, D>(
-    socket: ClientSocket,
+    socket: Box<ClientSocket>,
     accepted: Accepted,
     tls: Option<&Tls>,
     app: &Arc<A>,
@@ -342,7 +344,7 @@ async fn begin<A, D>(
     A: HttpServerApp + Send + Sync + 'static,
     D: Door,
 {
-    let connection = match (socket, tls) {
+    let connection = match (*socket, tls) {
         (ClientSocket::Tcp(socket), None) => accepted.connection(Box::new(socket), limits),
         // Nobody can listen in between two processes of one machine.
         (ClientSocket::Unix(socket), _) => accepted.connection(Box::new(socket), limits),

@@ -313,7 +313,7 @@ async fn an_idle_connection_is_small() {
     let limits = Limits::default();
     let (_phase, mut phases) = PhaseControl::new(Phase::Serving);
     let (app, door) = (Arc::new(Echo), Arc::new(PlainDoor));
-    let socket = ClientSocket::Tcp(socket);
+    let socket = Box::new(ClientSocket::Tcp(socket));
     let descriptor = socket.descriptor();
     let accepted = Accepted {
         peer,

@@ -12,6 +12,7 @@ pub struct ReloadMetrics {
     outcomes: IntCounterVec,
     generation: IntGauge,
     last_success: IntGauge,
+    last_successful: IntGauge,
 }
 
 impl ReloadMetrics {
@@ -36,6 +37,10 @@ impl ReloadMetrics {
                 "gateway_reload_last_success_timestamp_seconds",
                 "When the configuration in force was read, in seconds since 1970.",
             )?,
+            last_successful: IntGauge::new(
+                "gateway_reload_last_successful",
+                "Whether the files held, at the last reload, what is in force: 1, or 0 when it was refused.",
+            )?,
         };
         for outcome in Outcome::ALL {
             metrics.outcomes.with_label_values(&[outcome.as_str()]);
@@ -43,15 +48,18 @@ impl ReloadMetrics {
         registry.register(Box::new(metrics.outcomes.clone()))?;
         registry.register(Box::new(metrics.generation.clone()))?;
         registry.register(Box::new(metrics.last_success.clone()))?;
+        registry.register(Box::new(metrics.last_successful.clone()))?;
         Ok(metrics)
     }
 
     /// Counts a reload.
     pub fn count(&self, outcome: Outcome) {
         self.outcomes.with_label_values(&[outcome.as_str()]).inc();
-        // What is the same was found to be in force still.
-        if outcome == Outcome::Unchanged {
-            self.confirm(SystemTime::now());
+        match outcome {
+            // What is the same was found to be in force still.
+            Outcome::Unchanged => self.confirm(SystemTime::now()),
+            Outcome::Refused => self.last_successful.set(0),
+            Outcome::Applied => {}
         }
     }
 
@@ -64,5 +72,6 @@ impl ReloadMetrics {
     fn confirm(&self, now: SystemTime) {
         let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.last_success.set(i64::try_from(seconds).unwrap_or(i64::MAX));
+        self.last_successful.set(1);
     }
 }
