@@ -36,7 +36,10 @@ use crate::proxy::door::PublicDoor;
 use crate::proxy::{Generation, Proxy};
 use crate::readiness::Draining;
 use crate::reload::{Assembly, Follower, Hangups, Outcome, Reloads, Runtimes};
-use crate::telemetry::metrics::{FamilyGauges, Metrics};
+use crate::telemetry::access::AccessLog;
+use crate::telemetry::metrics::{GatewayGauges, Metrics};
+use crate::telemetry::trace::{self, Exporter};
+use crate::telemetry::{Telemetry, log};
 use control::Control;
 pub(crate) use descriptors::Room;
 pub use drain::Plan;
@@ -85,6 +88,8 @@ pub struct State {
     pub metrics: Arc<Metrics>,
     /// What has come of reloads.
     pub reloads: Arc<Reloads>,
+    /// Client connections that the public listener takes at once.
+    pub connections_limit: usize,
 }
 
 impl State {
@@ -94,20 +99,15 @@ impl State {
     /// The encoder's; it writes to memory.
     pub fn render_metrics(&self) -> prometheus::Result<Vec<u8>> {
         let generation = self.generation.load();
-        let board = generation.board(&self.draining);
-        for (family, upstream) in generation.upstreams.by_family() {
-            let (endpoints_ready, endpoints_down) = upstream.endpoint_counts();
-            let gauges = FamilyGauges {
-                in_flight: upstream.in_flight(),
-                waiting: upstream.waiting(),
-                ready: board.is_family_ready(family),
-                endpoints_ready,
-                endpoints_down,
-            };
-            self.metrics.set_family(upstream.name(), &gauges);
-        }
-        self.metrics.set_log_lines_lost(crate::telemetry::log::lost_lines());
-        self.metrics.render()
+        let gauges = GatewayGauges {
+            ready: generation.board(&self.draining).is_ready(),
+            draining: self.draining.has_begun(),
+            connections_limit: self.connections_limit,
+            log_lines_dropped: log::dropped_lines(),
+        };
+        let upstreams = generation.upstreams.all();
+        self.metrics
+            .render(&gauges, upstreams.map(|upstream| (upstream.name(), upstream.gauges())))
     }
 }
 
@@ -124,6 +124,7 @@ pub struct Server {
     service_manager: ServiceManager,
     serving: JoinSet<()>,
     admin_serving: Option<JoinHandle<()>>,
+    exporter: Option<Exporter>,
     /// Makes the next generations; the tasks of the present one end when this is dropped.
     assembly: Arc<Mutex<Assembly>>,
     control: Control,
@@ -162,7 +163,15 @@ impl Server {
         let room = Room::make();
         let config = &room.fit(&deployment.loaded.config);
         let metrics = Metrics::new().map_err(|error| setup("the metrics", &error))?;
-        let metrics = Arc::new(metrics);
+        let metrics = Arc::new(metrics.counting(config.metrics.enabled));
+        let tracing = trace::start(&config.traces, metrics.process.spans_dropped());
+        let (tracer, exporter) = tracing.map_err(|error| setup("the traces", &error))?.unzip();
+        let telemetry = Arc::new(Telemetry {
+            metrics: metrics.clone(),
+            access: config.log.access.then(log::sink).flatten().map(AccessLog::new),
+            tracer,
+            names_upstream: config.log.upstream,
+        });
         let tls = listener_tls(&deployment.loaded, &metrics)?;
         let public_address = ListenAddress::Tcp(config.listen.public);
         let public_socket = inherited.take(inherited::PUBLIC, &public_address);
@@ -190,9 +199,10 @@ impl Server {
             draining: draining.clone(),
             metrics: metrics.clone(),
             reloads: Arc::default(),
+            connections_limit: config.limits.connections,
         };
-        let door = Arc::new(PublicDoor::new(generation.clone(), metrics.clone()));
-        let proxy = Proxy::new(generation, draining, metrics.clone());
+        let door = Arc::new(PublicDoor::new(generation.clone(), telemetry.clone()));
+        let proxy = Proxy::new(generation, draining, telemetry);
         let proxy = Arc::new(http_proxy(&Arc::new(pingora_settings(config, &room)), proxy));
         let admin_app = {
             let control = control.handle();
@@ -223,6 +233,7 @@ impl Server {
             service_manager: ServiceManager::of_this_process(),
             serving,
             admin_serving,
+            exporter,
             assembly: Arc::new(Mutex::new(assembly)),
             control,
             _following: following,
@@ -296,7 +307,7 @@ impl Server {
                         }
                         Err(cause) => {
                             tracing::error!(%cause, "not upgraded: this process serves on");
-                            self.state.metrics.count_upgrade_failure();
+                            self.state.metrics.process.count_upgrade_failure();
                             self.service_manager
                                 .status(&format!("{}; the last upgrade has failed, see the log", self.status()));
                             continue;
@@ -382,7 +393,7 @@ fn listener_tls(loaded: &Loaded, metrics: &Metrics) -> Result<Option<Arc<Tls>>, 
         )
     })?;
     if let Some(expiry) = files.expires() {
-        metrics.set_certificate_expiry(expiry);
+        metrics.listener.set_certificate_expiry(expiry);
     }
     Ok(Some(Arc::new(Tls::new(settings, &files))))
 }
@@ -391,14 +402,14 @@ fn listener_tls(loaded: &Loaded, metrics: &Metrics) -> Result<Option<Arc<Tls>>, 
 async fn follow_certificates(tls: Arc<Tls>, interval: Duration, metrics: Arc<Metrics>) {
     tls.follow(interval, |reload, expiry| match reload {
         Reload::Loaded => {
-            metrics.count_certificate_load(true);
+            metrics.listener.count_certificate_load(true);
             if let Some(expiry) = expiry {
-                metrics.set_certificate_expiry(expiry);
+                metrics.listener.set_certificate_expiry(expiry);
             }
             tracing::info!("new certificates are in use");
         }
         Reload::Refused(faults) => {
-            metrics.count_certificate_load(false);
+            metrics.listener.count_certificate_load(false);
             for fault in faults {
                 tracing::error!(
                     file = fault.unusable.part.name(),

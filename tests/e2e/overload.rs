@@ -40,8 +40,8 @@ fn becomes(gateway: &Gateway, series: &str, value: f64) {
     }
 }
 
-const IN_FLIGHT: &str = "gateway_in_flight{family=\"workspace\"}";
-const WAITING: &str = "gateway_waiting{family=\"workspace\"}";
+const IN_FLIGHT: &str = "gateway_requests_in_flight{family=\"workspace\"}";
+const WAITING: &str = "gateway_requests_queued{family=\"workspace\"}";
 
 #[test]
 fn a_queue_takes_a_few_for_a_while_and_refuses_the_rest_at_once() {
@@ -238,7 +238,7 @@ fn one_client_network_has_no_more_connections_than_it_may() {
     let mut next = gateway.client();
     let _ = next.send_what_is_taken(request_bytes("GET", CENTRAL, &[], b""));
     assert_eq!(next.until_closed(), b"", "closed without an answer");
-    becomes(&gateway, "gateway_connections_crowded_total", 1.0);
+    becomes(&gateway, "gateway_connections_rejected_total", 1.0);
     held.truncate(2);
     becomes(&gateway, "gateway_connections ", 2.0);
     assert_eq!(gateway.get(CENTRAL).status, 200);

@@ -110,15 +110,15 @@ fn new_files_serve_new_connections_and_end_none() {
     let first = authority.issued("gw");
     authority.issue("gw", &["gateway.test"]);
     // A pair may be seen half written, which is refused; then the whole one is taken.
-    wait_for(&gateway, "gateway_tls_reloads_total{outcome=\"loaded\"}", 1);
+    wait_for(&gateway, "gateway_tls_reloads_total{result=\"applied\"}", 1);
     let fresh = client.connect(gateway.public(), "gateway.test").unwrap();
     assert_ne!(shown(&fresh), first);
     assert_eq!(shown(&fresh), authority.issued("gw"));
     assert!(get(&mut kept, WORKSPACE).unwrap().starts_with("HTTP/1.1 200"));
 
-    let refused = series(&gateway, "gateway_tls_reloads_total{outcome=\"refused\"}");
+    let refused = series(&gateway, "gateway_tls_reloads_total{result=\"refused\"}");
     std::fs::write(authority.files("gw").0, "no certificate").unwrap();
-    wait_for(&gateway, "gateway_tls_reloads_total{outcome=\"refused\"}", refused + 1);
+    wait_for(&gateway, "gateway_tls_reloads_total{result=\"refused\"}", refused + 1);
     let still = client.connect(gateway.public(), "gateway.test").unwrap();
     assert_eq!(shown(&still), shown(&fresh));
     assert!(get(&mut kept, WORKSPACE).unwrap().starts_with("HTTP/1.1 200"));

@@ -270,7 +270,7 @@ fn faults_of_some_upstreams_harm_nobody_else_and_leave_nothing_behind() {
         let posts = assert_posts_ran_once(&scene);
         println!("{posts} POSTs executed, each once");
         settles("places given back", Duration::from_secs(5), || {
-            observed::metric(&scene.gateway, "gateway_in_flight") == 0.0
+            observed::metric(&scene.gateway, "gateway_requests_in_flight{") == 0.0
         })
         .await;
         assert!(after.0 <= before.0 + 40, "descriptors: {before:?}, {after:?}");

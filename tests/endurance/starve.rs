@@ -110,8 +110,9 @@ fn run(time: Duration) -> Measured {
             let baseline = latencies(address, fault::CENTRAL, time).await;
             finished.store(true, Relaxed);
             settles("the load", Duration::from_secs(30), || {
-                observed::metric(&gateway, "gateway_in_flight{family=\"workspace\"}") >= 1_024.0
-                    && observed::metric(&gateway, "gateway_in_flight{family=\"extension\"}") >= WEBSOCKETS as f64
+                observed::metric(&gateway, "gateway_requests_in_flight{family=\"workspace\"}") >= 1_024.0
+                    && observed::metric(&gateway, "gateway_requests_in_flight{family=\"extension\"}")
+                        >= WEBSOCKETS as f64
             })
             .await;
             // The last of them have been refused, too.
@@ -164,7 +165,7 @@ fn run(time: Duration) -> Measured {
         measured.recovery
     );
     crate::runtime().block_on(settles("gauges at 0", Duration::from_secs(10), || {
-        observed::metric(&gateway, "gateway_in_flight") == 0.0
+        observed::metric(&gateway, "gateway_requests_in_flight{") == 0.0
     }));
     measured
 }

@@ -148,6 +148,7 @@ impl Admin {
                     uptime,
                 ))
             }
+            Page::Metrics if !self.state.metrics.is_counting() => return Err(Refusal::NotFound),
             Page::Metrics => page(METRICS_TYPE, internal(self.state.render_metrics())?),
             Page::Reload => {
                 let (last, last_refused) = (self.state.reloads.last(), self.state.reloads.last_refused());

@@ -45,6 +45,7 @@ fn state() -> State {
         ))),
         metrics: Arc::new(metrics),
         reloads: Arc::default(),
+        connections_limit: 10,
     }
 }
 

@@ -63,7 +63,8 @@ fn state(upstream: &Upstream) -> (bool, String) {
     if !upstream.is_enabled() {
         return (true, "switched off".to_owned());
     }
-    let (ready, down) = upstream.endpoint_counts();
+    let endpoints = upstream.gauges().endpoints;
+    let (ready, down) = (endpoints.ready, endpoints.not_ready + endpoints.ejected);
     let endpoints = counted(ready + down, "endpoint", "endpoints");
     match (upstream.readiness(), upstream.ready()) {
         (Err(reason), _) => (

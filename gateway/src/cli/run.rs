@@ -50,7 +50,7 @@ pub(super) fn run(options: &Options) -> u8 {
         Ok(runtime) => runtime,
         Err(error) => return fail("cannot start threads", &error),
     };
-    let log = match log::start_on_stdout(&config.log) {
+    let log = match log::start_as_configured(config) {
         Ok(log) => log,
         Err(error) => return fail("cannot start the log", &error),
     };

@@ -1,6 +1,7 @@
 //! What a configuration's types cannot say: ranges, paths, addresses. What concerns the
 //! contract is in [`agreement`](super::agreement).
 
+mod telemetry;
 mod upstreams;
 
 use std::fmt::Display;
@@ -26,6 +27,7 @@ pub fn check(loaded: &Loaded) -> Vec<Diagnostic> {
     findings.http2();
     findings.drain();
     findings.public_readiness();
+    findings.telemetry();
     findings.upstreams();
     findings.found
 }

@@ -70,6 +70,11 @@ pub const ADMIN_TOKEN: &str = "GW0224";
 /// A drain that is over before its delay.
 pub const DRAIN_TIMES: &str = "GW0225";
 
+/// A collector that cannot be spoken to.
+pub const TRACES_ENDPOINT: &str = "GW0230";
+/// Spans without the name of a service.
+pub const TRACES_SERVICE: &str = "GW0231";
+
 /// A reload with another value of a key that only a restart can change.
 pub const NEEDS_RESTART: &str = "GW0301";
 /// A watched contract that has lost what no table of the configuration would show.
@@ -89,6 +94,8 @@ pub const OF_ONE_VALUE: &[&str] = &[
     READINESS_TWICE,
     ADMIN_EXPOSED,
     AFFINITY_PARAMETER,
+    TRACES_ENDPOINT,
+    TRACES_SERVICE,
 ];
 
 /// Each code with what it says.
@@ -197,6 +204,11 @@ pub const TABLE: &[(&str, &str)] = &[
         "The file of the admin listener's token cannot be read, or holds no token of 16 to 512 visible ASCII characters.",
     ),
     (DRAIN_TIMES, "`drain.timeout` leaves no time after `drain.delay`."),
+    (
+        TRACES_ENDPOINT,
+        "The collector of `[traces]` has an `h2c` URL; spans are sent by HTTP/1.1.",
+    ),
+    (TRACES_SERVICE, "The name of the service in `[traces]` is empty."),
     (
         NEEDS_RESTART,
         "A reload has another value of a key that only a restart can change; nothing of it was taken over.",

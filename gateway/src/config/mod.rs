@@ -27,6 +27,7 @@ mod secret_file;
 mod share;
 mod size;
 mod status;
+mod telemetry;
 mod trust;
 mod upstream;
 mod variables;
@@ -61,6 +62,7 @@ pub use secret_file::{SecretFile, SecretFileError};
 pub use share::{Share, ShareError};
 pub use size::{Size, SizeError};
 pub use status::{Statuses, StatusesError};
+pub use telemetry::{Level, Log, MetricsTable, Parent, Traces};
 pub use upstream::{Balance, Ejection, Protocol, Upstream, UpstreamTls};
 pub use variables::Environment;
 pub use withheld::{WithheldHeader, WithheldHeaderError};
@@ -101,9 +103,15 @@ pub struct Config {
     /// How a new binary takes over.
     #[serde(default)]
     pub upgrade: Upgrade,
-    /// The access log.
+    /// Messages and the access log.
     #[serde(default)]
     pub log: Log,
+    /// Metrics.
+    #[serde(default)]
+    pub metrics: MetricsTable,
+    /// Traces; left out, there are none.
+    #[serde(default)]
+    pub traces: Traces,
     /// One table for each family that the contract forwards, by the family's name.
     #[serde(default)]
     pub upstream: BTreeMap<String, Upstream>,
@@ -219,39 +227,4 @@ impl Default for Limits {
             tunnel_timeout: Duration::seconds(600),
         }
     }
-}
-
-/// The access log.
-#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Log {
-    /// Whether each request leaves a JSON line on standard output.
-    pub access: bool,
-    /// The least level of the gateway's own messages: `error`, `warn`, `info`, `debug` or `trace`.
-    pub level: Level,
-}
-
-impl Default for Log {
-    fn default() -> Self {
-        Self {
-            access: true,
-            level: Level::Info,
-        }
-    }
-}
-
-/// A level of the gateway's own messages.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Failures that need a person.
-    Error,
-    /// Failures that the gateway has dealt with.
-    Warn,
-    /// Start, stop, readiness changes.
-    Info,
-    /// Detail for a developer.
-    Debug,
-    /// All there is.
-    Trace,
 }

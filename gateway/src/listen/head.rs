@@ -51,6 +51,34 @@ pub enum HeadFault {
 }
 
 impl HeadFault {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Syntax,
+        Self::Version,
+        Self::Method,
+        Self::Target,
+        Self::Host,
+        Self::Framing,
+        Self::TargetTooLong,
+        Self::HeadTooLarge,
+        Self::Timeout,
+    ];
+
+    /// The label of the metric.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Syntax => "syntax",
+            Self::Version => "version",
+            Self::Method => "method",
+            Self::Target => "target",
+            Self::Host => "host",
+            Self::Framing => "framing",
+            Self::TargetTooLong => "target_too_long",
+            Self::HeadTooLarge => "head_too_large",
+            Self::Timeout => "timeout",
+        }
+    }
+
     /// The status of an answer to it.
     pub fn status(self) -> StatusCode {
         match self {
@@ -104,6 +132,8 @@ pub struct Head {
     pub body: BodyLength,
     /// Whether there is a Connection field, whatever it says.
     pub has_connection: bool,
+    /// Whether there is a `traceparent`, so that the request may belong to a trace of its client's.
+    pub has_traceparent: bool,
 }
 
 /// The search for the end of a head in bytes that arrive in pieces; no byte is looked at twice.
@@ -183,6 +213,7 @@ pub fn parse(input: &[u8], len: usize, limits: &HeadLimits) -> Result<Head, Head
         http11,
         body,
         has_connection: fields.has_connection,
+        has_traceparent: fields.has_traceparent,
     })
 }
 

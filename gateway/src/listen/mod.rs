@@ -51,12 +51,12 @@ use connection::Transport;
 pub use connection::{Connection, RequestFault};
 pub use deadlines::Times;
 pub use head::{HeadFault, HeadLimits};
-pub use http2::{Http2Limits, RefusedStream};
+pub use http2::{ConnectionFault, Http2Limits, RefusedStream, StreamFault};
 use networks::Networks;
 pub use phase::{Phase, PhaseControl, Phases};
 pub use socket::BoundSocket;
 use socket::{ClientSocket, Socket};
-pub use tls::{HandshakeFault, Tls};
+pub use tls::{Handshake, HandshakeFault, Tls};
 pub use tunnel_end::TunnelEnd;
 
 /// What clients of one listener may hold and how long they may take.
@@ -123,6 +123,12 @@ pub trait Door: Send + Sync + 'static {
     fn refuse_stream(&self, fault: HeadFault, _refused: &RefusedStream<'_>) -> Response<Bytes> {
         http2::plain_refusal(fault)
     }
+    /// An HTTP/2 stream has ended before its request was served, without an answer of the door's.
+    fn stream_failed(&self, _fault: StreamFault, _stream: &RefusedStream<'_>) {}
+    /// An HTTP/2 connection was ended for its client's fault.
+    fn connection_failed(&self, _fault: ConnectionFault) {}
+    /// A client has got through its TLS handshake.
+    fn handshake_done(&self, _handshake: Handshake) {}
     /// A client that has connected did not get as far as sending a request.
     fn handshake_failed(&self, _fault: HandshakeFault) {}
     /// A connection was accepted.
@@ -349,9 +355,12 @@ async fn begin<A, D>(
         // Nobody can listen in between two processes of one machine.
         (ClientSocket::Unix(socket), _) => accepted.connection(Box::new(socket), limits),
         (ClientSocket::Tcp(socket), Some(tls)) => match Box::pin(secure(socket, accepted, tls, limits)).await {
-            Ok((connection, false)) => connection,
-            Ok((connection, true)) => {
-                return Box::pin(http2::serve(connection.into_http2(), app, door, limits, phases)).await;
+            Ok((connection, handshake)) => {
+                door.handshake_done(handshake);
+                if handshake.is_http2 {
+                    return Box::pin(http2::serve(connection.into_http2(), app, door, limits, phases)).await;
+                }
+                connection
             }
             Err(fault) => return door.handshake_failed(fault),
         },
@@ -359,18 +368,18 @@ async fn begin<A, D>(
     serve::serve(connection, app, door, limits, phases).await;
 }
 
-/// A connection behind its handshake, and whether HTTP/2 was agreed on.
+/// A connection behind its handshake, and what was agreed on in it.
 async fn secure(
     socket: TcpStream,
     accepted: Accepted,
     tls: &Tls,
     limits: &Limits,
-) -> Result<(Box<Connection>, bool), HandshakeFault> {
+) -> Result<(Box<Connection>, Handshake), HandshakeFault> {
     let began = Instant::now();
     let stream = tls.accept(socket, limits.head_timeout).await?;
-    let is_http2 = tls::is_http2(&stream);
+    let handshake = Handshake::of(&stream);
     let connection = accepted.connection(Box::new(stream), limits).secured_since(began);
-    Ok((connection, is_http2))
+    Ok((connection, handshake))
 }
 
 type Admitted = (ClientSocket, SocketAddr, tokio::sync::OwnedSemaphorePermit);

@@ -311,7 +311,7 @@ async fn an_idle_connection_is_small() {
     let _client = TcpStream::connect(local).await.unwrap();
     let (socket, peer) = listener.accept().await.unwrap();
     let limits = Limits::default();
-    let (_phase, mut phases) = PhaseControl::new(Phase::Serving);
+    let (_phase, phases) = PhaseControl::new(Phase::Serving);
     let (app, door) = (Arc::new(Echo), Arc::new(PlainDoor));
     let socket = Box::new(ClientSocket::Tcp(socket));
     let descriptor = socket.descriptor();
@@ -320,7 +320,7 @@ async fn an_idle_connection_is_small() {
         local,
         descriptor,
     };
-    let task = begin(socket, accepted, None, &app, &door, &limits, &mut phases);
+    let task = begin(socket, accepted, None, &app, &door, &limits, &phases);
     let (task, held) = (std::mem::size_of_val(&task), std::mem::size_of::<Connection>());
     assert!(task + held <= 1664, "a task of {task} bytes and a connection of {held}");
 }

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
-use tokio_rustls::rustls::{Error, ServerConfig, SupportedProtocolVersion};
+use tokio_rustls::rustls::{Error, ProtocolVersion, ServerConfig, SupportedProtocolVersion};
 use tokio_rustls::server::TlsStream;
 
 use crate::certificate::{self, Identity, IdentityFiles, Part, Unusable};
@@ -218,6 +218,46 @@ impl ResolvesServerCert for Names {
     }
 }
 
+/// What client and gateway have agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    /// TLS 1.3; else 1.2.
+    pub is_tls13: bool,
+    /// HTTP/2; else HTTP/1.1.
+    pub is_http2: bool,
+}
+
+impl Handshake {
+    /// All that can be agreed on.
+    pub const ALL: [Self; 4] = [
+        Self::agreed(false, false),
+        Self::agreed(false, true),
+        Self::agreed(true, false),
+        Self::agreed(true, true),
+    ];
+
+    const fn agreed(is_tls13: bool, is_http2: bool) -> Self {
+        Self { is_tls13, is_http2 }
+    }
+
+    /// What was agreed on for this connection.
+    pub(super) fn of(stream: &TlsStream<TcpStream>) -> Self {
+        let connection = stream.get_ref().1;
+        Self {
+            is_tls13: connection.protocol_version() == Some(ProtocolVersion::TLSv1_3),
+            is_http2: connection.alpn_protocol() == Some(HTTP2),
+        }
+    }
+
+    /// The labels of the metric: version and protocol.
+    pub fn labels(self) -> [&'static str; 2] {
+        [
+            if self.is_tls13 { "1.3" } else { "1.2" },
+            if self.is_http2 { "h2" } else { "http/1.1" },
+        ]
+    }
+}
+
 /// Why a handshake has failed: a closed set, for a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeFault {
@@ -355,11 +395,6 @@ impl fmt::Debug for Tls {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Tls").finish_non_exhaustive()
     }
-}
-
-/// Whether client and gateway have agreed on HTTP/2.
-pub(super) fn is_http2(stream: &TlsStream<TcpStream>) -> bool {
-    stream.get_ref().1.alpn_protocol() == Some(HTTP2)
 }
 
 #[cfg(test)]

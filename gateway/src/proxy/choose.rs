@@ -85,6 +85,11 @@ impl Attempts {
         Ok(peer)
     }
 
+    /// How many there were.
+    pub fn made(&self) -> usize {
+        self.connecting
+    }
+
     /// The endpoint of the present attempt.
     pub fn endpoint(&self) -> Option<&InUse> {
         self.present.as_ref()

@@ -13,7 +13,9 @@ use super::forward::Origin;
 use super::generation::Generation;
 use super::refusal::Refusal;
 use super::request_id::RequestId;
+use super::timing::Timing;
 use crate::listen::TunnelEnd;
+use crate::telemetry::trace::Trace;
 use crate::upstream::{Place, Upstream};
 
 /// One request and its answer.
@@ -23,8 +25,12 @@ pub struct Exchange {
     pub generation: Arc<Generation>,
     /// When its first byte came.
     pub began: Instant,
+    /// Where its time goes.
+    pub timing: Timing,
     /// Its name.
     pub id: RequestId,
+    /// The trace that it belongs to.
+    pub trace: Option<Trace>,
     /// Who asks.
     pub origin: Origin,
     /// Whose the path is.
@@ -57,7 +63,9 @@ impl Exchange {
         Self {
             generation,
             began: Instant::now(),
+            timing: Timing::begin(),
             id: RequestId::generate(),
+            trace: None,
             origin: Origin {
                 address: HeaderValue::from_static("unknown"),
                 scheme: HeaderValue::from_static("http"),

@@ -9,6 +9,8 @@ use pingora::http::RequestHeader;
 use super::hop_by_hop;
 use super::request_id::{self, RequestId};
 use crate::config::WithheldHeader;
+use crate::telemetry::trace::Trace;
+use crate::telemetry::trace::context::{TRACEPARENT, TRACESTATE};
 
 const X_FORWARDED_FOR: &str = "X-Forwarded-For";
 const X_FORWARDED_PROTO: &str = "X-Forwarded-Proto";
@@ -92,6 +94,22 @@ pub fn rewrite(
     }
     write_forwarded(request, origin)?;
     request.insert_header(request_id::WIRE_NAME, id.header_value())
+}
+
+/// Writes the gateway's part of a trace. Without one, the client's fields pass as they came.
+///
+/// # Errors
+/// Pingora's, for a value that is no header value; a `traceparent` is one.
+pub fn write_trace(request: &mut RequestHeader, trace: Option<&Trace>) -> pingora::Result<()> {
+    let Some(trace) = trace else { return Ok(()) };
+    let (Some(own), Some(parent)) = (trace.own, trace.traceparent()) else {
+        return Ok(());
+    };
+    if !own.is_continued() {
+        // It belongs to a trace that was not continued.
+        request.remove_header(&TRACESTATE);
+    }
+    request.insert_header(TRACEPARENT, parent.header_value())
 }
 
 /// The three fields have one value each; a trusted proxy's own are kept, and the peer is appended to the path so far.

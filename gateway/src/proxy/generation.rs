@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use route_contract::classify::Classifier;
-use route_contract::contract::{Contract, FamilyId};
+use route_contract::contract::{Contract, FamilyId, Serve};
 
 use crate::config::{Config, Drain, Loaded, Upgrade};
 use crate::readiness::{Board, Draining, Paths};
 use crate::telemetry::json_line;
-use crate::telemetry::metrics::{FamilyMetrics, Metrics, NO_FAMILY};
+use crate::telemetry::metrics::{FamilyMetrics, Metrics, NO_FAMILY, UpstreamMetrics};
 use crate::upstream::{Keys, Upstreams};
 
 /// One generation. A request takes the present one at its start and keeps it to its end.
@@ -41,6 +41,7 @@ pub struct Generation {
     trusted: Vec<IpNet>,
     family_metrics: Vec<FamilyMetrics>,
     no_family_metrics: FamilyMetrics,
+    upstream_metrics: Vec<Option<UpstreamMetrics>>,
 }
 
 impl Generation {
@@ -79,6 +80,11 @@ impl Generation {
                 .map(|family| metrics.family(&family.name))
                 .collect(),
             no_family_metrics: metrics.family(NO_FAMILY),
+            upstream_metrics: contract
+                .families
+                .iter()
+                .map(|family| (family.serve == Serve::Forward).then(|| metrics.upstream(&family.name)))
+                .collect(),
             digest: contract.digest(),
             contract: Arc::new(contract),
         }
@@ -138,6 +144,11 @@ impl Generation {
         family
             .and_then(|family| self.family_metrics.get(family.index()))
             .unwrap_or(&self.no_family_metrics)
+    }
+
+    /// The counters of a forwarded family's upstream.
+    pub fn upstream_metrics(&self, family: FamilyId) -> Option<&UpstreamMetrics> {
+        self.upstream_metrics.get(family.index())?.as_ref()
     }
 }
 

@@ -23,8 +23,10 @@ pub mod stream;
 pub mod target;
 #[cfg(test)]
 mod tests;
+pub mod timing;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -40,7 +42,8 @@ use pingora::{Error, ErrorType, Result};
 use crate::listen::head::BodyLength;
 use crate::listen::{Client, Times};
 use crate::readiness::{Answer, Draining, Reason};
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::Telemetry;
+use crate::telemetry::metrics::{RetryCause, UpstreamMetrics};
 pub use exchange::Exchange;
 pub use generation::Generation;
 pub use refusal::Refusal;
@@ -51,7 +54,7 @@ use target::Target;
 pub struct Proxy {
     generation: Arc<ArcSwap<Generation>>,
     draining: Arc<Draining>,
-    metrics: Arc<Metrics>,
+    telemetry: Arc<Telemetry>,
 }
 
 /// What becomes of a request that was looked at.
@@ -66,11 +69,11 @@ enum Way {
 
 impl Proxy {
     /// A proxy of the generation that `generation` holds at the start of each request.
-    pub fn new(generation: Arc<ArcSwap<Generation>>, draining: Arc<Draining>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(generation: Arc<ArcSwap<Generation>>, draining: Arc<Draining>, telemetry: Arc<Telemetry>) -> Self {
         Self {
             generation,
             draining,
-            metrics,
+            telemetry,
         }
     }
 
@@ -90,6 +93,8 @@ impl Proxy {
                 exchange.id = id;
             }
         }
+        let headers = &session.req_header().headers;
+        exchange.trace = self.telemetry.trace(headers, exchange.origin.trusted);
         let (bytes, was_absolute) = match target::of(&client, session.req_header())? {
             Target::Origin { bytes, was_absolute } => (bytes, was_absolute),
             Target::Server => return Ok(Way::Capabilities),
@@ -107,7 +112,13 @@ impl Proxy {
         let body = client.body();
         let keys = exchange.generation.keys(family);
         exchange.key = keys.and_then(|keys| keys.of(bytes, exchange.template, &session.req_header().headers));
-        exchange.place = Some(admit::admit(&exchange.generation, family, body).await?);
+        let asked = Instant::now();
+        let place = admit::admit(&exchange.generation, family, body).await;
+        exchange.timing.queued(match &place {
+            Ok(place) => place.waited(),
+            Err(_) => asked.elapsed(),
+        });
+        exchange.place = Some(place?);
         exchange.target = was_absolute.then(|| Bytes::copy_from_slice(bytes));
         let carries_websockets = exchange
             .upstream()
@@ -138,7 +149,8 @@ impl Proxy {
     ) -> Result<()> {
         // A refusal in gRPC's form has another status on the wire than in the table.
         let status = exchange.refusal.map_or(head.status, Refusal::status);
-        record::count(exchange, Some(status.as_u16()), &self.metrics);
+        record::count(exchange, Some(status.as_u16()));
+        exchange.timing.pass_on();
         if self.draining.has_begun() {
             session.set_keepalive(None);
         }
@@ -151,6 +163,16 @@ impl Proxy {
             session.as_downstream_mut().write_response_body(body, true).await?;
         }
         Ok(())
+    }
+}
+
+/// Counts something of the upstream of an admitted request.
+fn count_upstream(exchange: &Exchange, count: impl FnOnce(&UpstreamMetrics)) {
+    if let Some(metrics) = exchange
+        .family
+        .and_then(|family| exchange.generation.upstream_metrics(family))
+    {
+        count(metrics);
     }
 }
 
@@ -196,6 +218,7 @@ impl ProxyHttp for Proxy {
 
     /// Step 5: choose. Runs once for each attempt.
     async fn upstream_peer(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Box<HttpPeer>> {
+        exchange.timing.attempt();
         // A further attempt sends the body from its start.
         exchange.body_bytes = 0;
         let place = exchange.place.as_ref();
@@ -223,12 +246,14 @@ impl ProxyHttp for Proxy {
             return error;
         };
         if let Some(in_use) = exchange.attempts.endpoint() {
-            upstream.connect_failed(in_use.endpoint(), Reason::of_error(&error.etype));
+            let reason = Reason::of_error(&error.etype);
+            upstream.connect_failed(in_use.endpoint(), reason);
+            count_upstream(exchange, |metrics| metrics.count_connect_failure(reason));
         }
         let retry = exchange.attempts.may_reconnect(upstream, exchange.began);
         error.set_retry(retry);
         if retry {
-            self.metrics.count_retry();
+            count_upstream(exchange, |metrics| metrics.count_retry(RetryCause::Connect));
         }
         error
     }
@@ -236,12 +261,13 @@ impl ProxyHttp for Proxy {
     async fn connected_to_upstream(
         &self,
         session: &mut Session,
-        _reused: bool,
+        is_reused: bool,
         _peer: &HttpPeer,
         _descriptor: std::os::fd::RawFd,
         _digest: Option<&Digest>,
         exchange: &mut Exchange,
     ) -> Result<()> {
+        count_upstream(exchange, |metrics| metrics.count_connection(is_reused));
         if let Some(upstream) = exchange.upstream() {
             if let Some(in_use) = exchange.attempts.endpoint() {
                 upstream.connected(in_use.endpoint());
@@ -284,6 +310,7 @@ impl ProxyHttp for Proxy {
             exchange.websocket,
             passed,
         )?;
+        forward::write_trace(request, exchange.trace.as_ref())?;
         if takes_trailers {
             request.insert_header("TE", HeaderValue::from_static("trailers"))?;
         }
@@ -336,7 +363,7 @@ impl ProxyHttp for Proxy {
         };
         error.set_retry(retry);
         if retry {
-            self.metrics.count_retry();
+            count_upstream(exchange, |metrics| metrics.count_retry(RetryCause::Resend));
         }
         error
     }
@@ -354,6 +381,9 @@ impl ProxyHttp for Proxy {
         let version = session.req_header().version;
         let client = Client::of(session);
         let is_final = !response.status.is_informational() || response.status == StatusCode::SWITCHING_PROTOCOLS;
+        if is_final {
+            exchange.timing.answered();
+        }
         if let Some(upstream) = exchange.upstream().filter(|_| is_final) {
             if let Some(in_use) = exchange.attempts.endpoint() {
                 upstream.answered(in_use.endpoint(), response.status.as_u16());
@@ -387,6 +417,9 @@ impl ProxyHttp for Proxy {
         } else if self.draining.has_begun() || (version < Version::HTTP_11 && respond::ends_with_connection(response)) {
             session.set_keepalive(None);
         }
+        if is_final {
+            exchange.timing.pass_on();
+        }
         Ok(())
     }
 
@@ -410,7 +443,15 @@ impl ProxyHttp for Proxy {
     /// The answer to a failure. What has begun cannot be answered again: its connection closes.
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, exchange: &mut Exchange) -> FailToProxy {
         let family = exchange.family.and_then(|family| exchange.generation.name(family));
-        tracing::debug!(requestId = exchange.id.as_str(), family, cause = %error, "a request has failed");
+        // The error's own text names the upstream, and may hold what either side has sent.
+        let (kind, side) = (error.etype.as_str(), error.esource.as_str());
+        tracing::debug!(
+            requestId = exchange.id.as_str(),
+            family,
+            kind,
+            side,
+            "a request has failed"
+        );
         let fault = Client::of(session).and_then(|client| client.fault());
         let begun = session
             .response_written()
@@ -434,8 +475,6 @@ impl ProxyHttp for Proxy {
             refusal,
             Refusal::UpstreamFailure | Refusal::UpstreamTimeout | Refusal::Internal
         ) {
-            // The error's own text names the upstream.
-            let kind = error.etype.as_str();
             tracing::warn!(
                 requestId = exchange.id.as_str(),
                 family,
@@ -445,7 +484,7 @@ impl ProxyHttp for Proxy {
         }
         session.set_keepalive(None);
         if let Err(error) = self.refuse(session, exchange, refusal).await {
-            tracing::debug!(cause = %error, "an answer could not be written");
+            tracing::debug!(kind = error.etype.as_str(), "an answer could not be written");
         }
         FailToProxy {
             error_code: refusal.status().as_u16(),
@@ -455,7 +494,7 @@ impl ProxyHttp for Proxy {
 
     /// Step 8: record.
     async fn logging(&self, session: &mut Session, _error: Option<&Error>, exchange: &mut Exchange) {
-        record::record(session, exchange, &self.metrics);
+        record::record(session, exchange, &self.telemetry);
         // The place is free before the connection is waited on for the next request.
         exchange.attempts = choose::Attempts::default();
         exchange.place = None;

@@ -126,7 +126,8 @@ impl Prober {
                 Err(Reason::Status)
             }
             Ok(Err(Failure::Transport(error))) => {
-                tracing::debug!(family, %error, "a probe failed");
+                // The error's own text names the endpoint, and may hold what it has sent.
+                tracing::debug!(family, kind = error.etype().as_str(), "a probe failed");
                 Err(Reason::of_error(error.etype()))
             }
             Err(_) => Err(Reason::Timeout),

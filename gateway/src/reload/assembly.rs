@@ -68,8 +68,9 @@ impl Assembly {
         attendance.turn_to(&upstreams, begun);
         let (contract, classifier) = (deployment.contract, deployment.classifier);
         let generation = Generation::new(1, contract, classifier, upstreams, loaded.clone(), &fitted, &metrics);
-        metrics.set_contract(generation.digest());
-        metrics.reloads.in_force(generation.number(), SystemTime::now());
+        metrics
+            .reloads
+            .in_force(generation.number(), generation.digest(), SystemTime::now());
         Ok(Self {
             present: Arc::new(ArcSwap::from_pointee(generation)),
             client_limits: watch::Sender::new(client_limits(&fitted)),
@@ -158,18 +159,12 @@ impl Assembly {
                 "there is no word yet about some endpoints of the new generation"
             );
         }
-        let before = self.present.load_full();
-        self.metrics.set_contract(generation.digest());
-        self.metrics.reloads.in_force(generation.number(), SystemTime::now());
+        let (number, digest) = (generation.number(), generation.digest());
+        self.metrics.reloads.in_force(number, digest, SystemTime::now());
         self.attendance.turn_to(&generation.upstreams, begun);
         self.present.store(Arc::new(generation));
         self.client_limits.send_replace(client_limits);
         self.loaded = loaded;
-        let present = self.present.load();
-        let gone = before.upstreams.all().map(|upstream| upstream.name());
-        for name in gone.filter(|name| present.upstreams.named(name).is_none()) {
-            self.metrics.forget_family(name);
-        }
     }
 }
 

@@ -79,6 +79,9 @@ impl Server {
             self.public_phase.advance(Phase::Cutting);
             let _ended = tokio::time::timeout(FAREWELL, self.all_served()).await;
         }
+        if let Some(exporter) = self.exporter.take() {
+            exporter.finish().await;
+        }
         self.admin_phase.advance(Phase::Closing);
         if let Some(serving) = self.admin_serving.take() {
             let _in_time = tokio::time::timeout(ADMIN_FAREWELL, serving).await;

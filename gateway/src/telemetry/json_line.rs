@@ -1,6 +1,6 @@
-//! One event, one line of JSON: the format of everything on standard output.
+//! One message, one line of JSON; the escaping is that of access records too.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -9,13 +9,11 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use super::access;
-
 /// The longest value that is written, in bytes; what is longer is cut and marked.
 const LONGEST: usize = 2048;
 
-/// Writes `{"time":…,"log":…,…}`: `log` is `access` for an access record and the level for a message. Values are
-/// escaped so that no client can end a line or forge a field.
+/// Writes `{"time":…,"log":…,…}`: `log` is the level of a message, as it is `access` in a record. Values are escaped
+/// so that no client can end a line or forge a field.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct JsonLine;
 
@@ -29,13 +27,12 @@ where
         writer.write_str("{\"time\":\"")?;
         SystemTime.format_time(&mut writer)?;
         writer.write_str("\",\"log\":\"")?;
-        writer.write_str(match (metadata.target(), *metadata.level()) {
-            (access::TARGET, _) => "access",
-            (_, Level::ERROR) => "error",
-            (_, Level::WARN) => "warn",
-            (_, Level::INFO) => "info",
-            (_, Level::DEBUG) => "debug",
-            (_, Level::TRACE) => "trace",
+        writer.write_str(match *metadata.level() {
+            Level::ERROR => "error",
+            Level::WARN => "warn",
+            Level::INFO => "info",
+            Level::DEBUG => "debug",
+            Level::TRACE => "trace",
         })?;
         writer.write_char('"')?;
         let mut fields = Fields { writer, result: Ok(()) };
@@ -72,27 +69,47 @@ impl Fields<'_> {
         })();
     }
 
-    fn write_text(&mut self, field: &Field, text: &str) {
+    fn write_text(&mut self, field: &Field, text: fmt::Arguments<'_>) {
         self.write(field, |writer| {
             writer.write_char('"')?;
-            match text
-                .char_indices()
-                .find(|(at, letter)| at + letter.len_utf8() > LONGEST)
-            {
-                Some((cut, _)) => {
-                    write_escaped(writer, text.get(..cut).unwrap_or_default())?;
-                    writer.write_char('…')?;
-                }
-                None => write_escaped(writer, text)?,
-            }
+            Value::new(writer).write_fmt(text)?;
             writer.write_char('"')
         });
     }
 }
 
+/// A text that is being written: escaped, and cut where it is too long.
+pub(super) struct Value<'v, W> {
+    writer: &'v mut W,
+    /// Bytes that may still be written; none once the text was cut.
+    left: Option<usize>,
+}
+
+impl<'v, W> Value<'v, W> {
+    /// A text that begins here, between quotation marks.
+    pub fn new(writer: &'v mut W) -> Self {
+        let left = Some(LONGEST);
+        Self { writer, left }
+    }
+}
+
+impl<W: fmt::Write> fmt::Write for Value<'_, W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let Some(left) = self.left else { return Ok(()) };
+        if text.len() <= left {
+            self.left = Some(left - text.len());
+            return write_escaped(self.writer, text);
+        }
+        self.left = None;
+        let cut = text.floor_char_boundary(left);
+        write_escaped(self.writer, text.get(..cut).unwrap_or_default())?;
+        self.writer.write_char('…')
+    }
+}
+
 impl Visit for Fields<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.write_text(field, value);
+        self.write_text(field, format_args!("{value}"));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
@@ -118,12 +135,18 @@ impl Visit for Fields<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.write_text(field, &format!("{value:?}"));
+        self.write_text(field, format_args!("{value:?}"));
     }
 }
 
 /// RFC 8259 section 7; also the line separators that some readers break lines at.
-fn write_escaped(writer: &mut Writer<'_>, text: &str) -> fmt::Result {
+fn write_escaped(writer: &mut impl fmt::Write, text: &str) -> fmt::Result {
+    if text
+        .bytes()
+        .all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\'))
+    {
+        return writer.write_str(text);
+    }
     let mut plain = 0;
     for (at, letter) in text.char_indices() {
         let harmless = !letter.is_control() && !matches!(letter, '"' | '\\' | '\u{2028}' | '\u{2029}');
@@ -170,13 +193,13 @@ mod tests {
             .with_writer(move || sink.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             let hostile = "a\" \\ \r\n\u{1b}[2J \u{2028} \u{7f}é";
-            tracing::info!(target: access::TARGET, target = hostile, status = 200, none = None::<&str>);
+            tracing::info!(target = hostile, status = 200, none = None::<&str>);
             tracing::warn!(long = "x".repeat(5000), half = 0.5, "mes\nsage");
         });
         let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         let records: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(records.len(), 2, "{text}");
-        assert_eq!(records[0]["log"], "access");
+        assert_eq!(records[0]["log"], "info");
         assert_eq!(records[0]["target"], "a\" \\ \r\n\u{1b}[2J \u{2028} \u{7f}é");
         assert_eq!(records[0]["status"], 200);
         assert!(records[0].get("none").is_none());

@@ -89,6 +89,10 @@ impl Admission {
         self.own.taken()
     }
 
+    pub fn limit(&self) -> usize {
+        self.own.limit
+    }
+
     pub fn waiting(&self) -> usize {
         self.waiting.taken()
     }

@@ -36,6 +36,7 @@ use tokio::sync::watch;
 
 use crate::certificate::Unusable;
 use crate::config::{self, Config, Ready, UpstreamUrl, WithheldHeader};
+use crate::telemetry::metrics::{EndpointGauges, UpstreamGauges};
 use admission::{Admission, Places};
 pub use affinity::Keys;
 use balance::Choice;
@@ -192,6 +193,7 @@ pub struct Upstream {
     retries: RetryBudget,
     /// Times are counted from here: the wall clock may jump.
     epoch: Instant,
+    tally: Arc<outcome::Tally>,
 }
 
 impl Upstream {
@@ -282,6 +284,7 @@ impl Upstream {
             retries,
             // Times of what was taken over are counted from there.
             epoch: before.map_or_else(Instant::now, |before| before.epoch),
+            tally: before.map(|before| Arc::clone(&before.tally)).unwrap_or_default(),
             table: table.clone(),
         }))
     }
@@ -403,17 +406,30 @@ impl Upstream {
         }
     }
 
-    /// How many endpoints take requests, and how many do not.
-    pub fn endpoint_counts(&self) -> (usize, usize) {
+    /// What is told of it in metrics: all of it as it is now.
+    pub fn gauges(&self) -> UpstreamGauges {
         let now = self.now();
-        let endpoints = self.endpoints.load();
-        let all = endpoints.list().len();
-        let ready = endpoints
-            .list()
-            .iter()
-            .filter(|endpoint| endpoint.down(now).is_none())
-            .count();
-        (ready, all - ready)
+        let mut endpoints = EndpointGauges::default();
+        for endpoint in self.endpoints.load().list() {
+            let state = if endpoint.health().down(now).is_some() {
+                &mut endpoints.not_ready
+            } else if endpoint.ejection().out(now).is_some() {
+                &mut endpoints.ejected
+            } else {
+                &mut endpoints.ready
+            };
+            *state += 1;
+        }
+        UpstreamGauges {
+            in_flight: self.admission.in_flight(),
+            in_flight_limit: self.admission.limit(),
+            queued: self.admission.waiting(),
+            ready: self.is_enabled() && self.readiness().is_ok(),
+            endpoints,
+            ejections: self.tally.ejections.load(Relaxed),
+            probes_succeeded: self.tally.probes_succeeded.load(Relaxed),
+            probes_failed: self.tally.probes_failed.load(Relaxed),
+        }
     }
 
     /// Every endpoint as it stands now, in the order of URLs and addresses.
@@ -482,10 +498,15 @@ impl Upstream {
     /// one; none when all are taken.
     pub async fn admit(self: &Arc<Self>) -> Option<Place> {
         self.retries.request(self.now() / 1_000);
-        if self.admission.take() || self.admission.wait().await {
-            return Some(Place(Arc::clone(self)));
+        let place = |waited| Place {
+            upstream: Arc::clone(self),
+            waited,
+        };
+        if self.admission.take() {
+            return Some(place(Duration::ZERO));
         }
-        None
+        let since = Instant::now();
+        self.admission.wait().await.then(|| place(since.elapsed()))
     }
 
     fn now(&self) -> u64 {
@@ -495,18 +516,26 @@ impl Upstream {
 
 /// A place among a family's requests in flight, free again when dropped, however the request ends.
 #[derive(Debug)]
-pub struct Place(Arc<Upstream>);
+pub struct Place {
+    upstream: Arc<Upstream>,
+    waited: Duration,
+}
 
 impl Place {
     /// The upstream that the place belongs to.
     pub fn upstream(&self) -> &Arc<Upstream> {
-        &self.0
+        &self.upstream
+    }
+
+    /// How long it was waited for.
+    pub fn waited(&self) -> Duration {
+        self.waited
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.admission.give_back();
+        self.upstream.admission.give_back();
     }
 }
 

@@ -1,8 +1,18 @@
 //! What comes of attempts and probes, and what it means for an endpoint.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::{Endpoint, Reason, Upstream};
+
+/// What has come of a family's endpoints so far.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// Endpoints left alone for requests that failed.
+    pub ejections: AtomicU64,
+    pub probes_succeeded: AtomicU64,
+    pub probes_failed: AtomicU64,
+}
 
 impl Upstream {
     /// Notes that a request has connected to the endpoint.
@@ -40,6 +50,7 @@ impl Upstream {
         let most = self.ejection.max_ejected.of(list.len() as u64);
         if endpoint.ejection().out(now).is_none() && (out as u64) < most {
             endpoint.ejection().eject(&self.ejection, now);
+            self.tally.ejections.fetch_add(1, Relaxed);
             tracing::info!(
                 family = self.name,
                 reason = reason.as_str(),
@@ -50,6 +61,12 @@ impl Upstream {
 
     /// Takes the result of an endpoint's probe.
     pub(crate) fn probed(&self, endpoint: &Endpoint, result: Result<(), Reason>) {
+        let tally = if result.is_ok() {
+            &self.tally.probes_succeeded
+        } else {
+            &self.tally.probes_failed
+        };
+        tally.fetch_add(1, Relaxed);
         if let Some(change) = endpoint.probed(result, self.now()) {
             self.changes.send_replace(());
             log_change(&self.name, change);

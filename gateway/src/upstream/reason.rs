@@ -73,11 +73,12 @@ impl Reason {
 
     /// A number for an atomic; never 0.
     pub(super) fn to_code(self) -> u8 {
-        Self::ALL
-            .iter()
-            .position(|reason| *reason == self)
-            .and_then(|index| u8::try_from(index + 1).ok())
-            .unwrap_or(1)
+        u8::try_from(self.index() + 1).unwrap_or(1)
+    }
+
+    /// The reason's place in [`Self::ALL`].
+    pub fn index(self) -> usize {
+        self as usize
     }
 
     /// The reason of a number from [`to_code`](Self::to_code); `None` for 0.

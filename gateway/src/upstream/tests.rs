@@ -264,7 +264,8 @@ fn a_changed_table_keeps_addresses_health_places_and_budget() {
     assert!(!Arc::ptr_eq(one, next));
     assert_eq!(next.endpoints().list().len(), 2, "known without a new look-up");
     assert_eq!(next.readiness(), Ok(()));
-    assert_eq!(next.endpoint_counts(), (1, 1));
+    let endpoints = next.gauges().endpoints;
+    assert_eq!((endpoints.ready, endpoints.not_ready), (1, 1));
     assert_eq!((next.in_flight(), next.endpoints().list()[0].in_flight()), (1, 1));
     assert_eq!(second.in_flight(), 1);
     assert!(!next.may_retry(), "the budget is spent");

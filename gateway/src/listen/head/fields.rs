@@ -20,6 +20,8 @@ pub(super) struct Fields {
     pub chunked: bool,
     /// Whether Connection is there.
     pub has_connection: bool,
+    /// Whether there is a `traceparent`.
+    pub has_traceparent: bool,
 }
 
 impl Fields {
@@ -45,6 +47,7 @@ impl Fields {
                 self.host = Some(start..start + host.len());
             }
             10 if name.eq_ignore_ascii_case(b"connection") => self.has_connection = true,
+            11 if name.eq_ignore_ascii_case(b"traceparent") => self.has_traceparent = true,
             14 if name.eq_ignore_ascii_case(b"content-length") => {
                 if self.length.is_some() {
                     return Err(HeadFault::Framing);

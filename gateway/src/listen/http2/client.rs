@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method};
 use tokio::time::Instant;
 
+use super::RefusedStream;
 use crate::listen::connection::RequestFault;
 use crate::listen::deadlines::Times;
 use crate::listen::head::BodyLength;
@@ -61,6 +62,16 @@ impl StreamClient {
     /// The connection.
     pub fn link(&self) -> &Link {
         &self.link
+    }
+
+    /// The stream as one that ends before its request is served.
+    pub(super) fn refused(&self) -> RefusedStream<'_> {
+        RefusedStream {
+            link: &self.link,
+            method: self.method(),
+            target: &self.target,
+            began: self.began,
+        }
     }
 
     /// When the head was there.

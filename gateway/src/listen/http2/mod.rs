@@ -3,21 +3,24 @@
 //! 1. The library's handshake, with every setting set here and none left to a default.
 //! 2. Each stream's head is judged ([`head`]); what is unsound is answered by the [`Door`].
 //! 3. A sound request becomes a [`session`] and is given to the application, in a task of its own.
+//! 4. What the library answers by itself is found among its frames ([`frames`]), and told to the [`Door`].
 //!
 //! Floods are bounded by the library's limits (resets, CONTINUATION, small and empty DATA frames) and by those on
 //! streams that this module refuses; a connection that has gone beyond them ends, and its streams with it.
 
 mod client;
+mod frames;
 mod head;
 mod session;
 mod transport;
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use h2::server::{Builder, SendResponse};
+use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
 use http::{Request, Response};
 use pingora::apps::HttpServerApp;
@@ -26,6 +29,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 pub use client::{Link, StreamClient};
+use frames::{Answered, FrameWatch, Ledger, OpenStream};
+pub use frames::{ConnectionFault, StreamFault};
 use session::StreamSession;
 use transport::GuardedTransport;
 
@@ -72,12 +77,12 @@ impl Default for Http2Limits {
     }
 }
 
-/// A request that is refused for its head.
+/// A request that was refused for its head, or ended before it was one.
 #[derive(Clone, Copy, Debug)]
 pub struct RefusedStream<'a> {
     /// The connection.
     pub link: &'a Link,
-    /// The value of `:method`.
+    /// The value of `:method`; none where the library has kept the head to itself.
     pub method: &'a [u8],
     /// The value of `:path`, as far as the library has kept it.
     pub target: &'a [u8],
@@ -116,11 +121,14 @@ pub(super) async fn serve<A, D>(
     } = connection;
     let head_deadline = accepted + limits.head_timeout;
     let pace = Pace::new(limits.stall_timeout, limits.min_rate);
-    let transport = GuardedTransport::new(transport, beginning, pace);
+    let ledger = Ledger::default();
+    let transport = GuardedTransport::new(transport, beginning, pace, FrameWatch::new(ledger.clone()));
     // A client that says nothing, or no HTTP/2, is gone without an answer: there is no stream to answer on.
-    let Ok(Ok(mut connection)) = timeout_at(head_deadline, settings(limits).handshake::<_, Bytes>(transport)).await
-    else {
-        return;
+    let handshake = settings(limits).handshake::<_, Bytes>(transport);
+    let mut connection = match timeout_at(head_deadline, handshake).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) if !error.is_io() => return door.connection_failed(ConnectionFault::Protocol),
+        _ => return,
     };
     let mut streams = JoinSet::new();
     let mut refused = 0;
@@ -134,7 +142,7 @@ pub(super) async fn serve<A, D>(
             biased;
             () = phases.reach(last), if !draining => Event::Stop,
             Some(_) = streams.join_next() => Event::StreamEnded,
-            accepted = connection.accept() => accepted.map_or(Event::Ended, Event::of),
+            event = next(&mut connection, &ledger) => event,
             () = sleep_until(deadline), if streams.is_empty() => Event::Idle,
         };
         let (request, respond) = match event {
@@ -157,17 +165,23 @@ pub(super) async fn serve<A, D>(
                 let _closed = timeout(FAREWELL, poll_fn(|context| connection.poll_closed(context))).await;
                 return;
             }
+            Event::Answered => {
+                tell(&ledger, &link, &**door);
+                continue;
+            }
             Event::Ended => break,
         };
         is_used = true;
         deadline = Instant::now() + limits.idle_timeout;
+        let opened = ledger.open(respond.stream_id().as_u32());
         match open(*request, respond, &link, &**door, limits) {
             Opened::Session(mut session, client) => {
                 let (app, door, phases) = (Arc::clone(app), Arc::clone(door), phases.clone());
                 let mut cutting = phases.alarm(Phase::Cutting);
                 streams.spawn(async move {
+                    let _open: OpenStream = opened;
                     if client.body() == BodyLength::Exactly(0) && session.read_nothing().await.is_err() {
-                        return;
+                        return door.stream_failed(StreamFault::Body, &client.refused());
                     }
                     let session = ServerSession::new_custom(session);
                     // A stream serves one request, so there is nothing to reuse.
@@ -175,6 +189,7 @@ pub(super) async fn serve<A, D>(
                     let _none = cutting.run(processing, || client.cut()).await;
                     if door.expects_notes() && !client.is_noted() {
                         door.unparsed();
+                        door.stream_failed(StreamFault::Other, &client.refused());
                     }
                 });
             }
@@ -187,8 +202,38 @@ pub(super) async fn serve<A, D>(
         }
     }
     drop(connection);
+    tell(&ledger, &link, &**door);
     // Each learns in its next read or write that the connection has ended.
     while streams.join_next().await.is_some() {}
+}
+
+/// Waits for a stream, for the connection's end, or for an answer of the library's.
+async fn next(connection: &mut Connection<GuardedTransport, Bytes>, ledger: &Ledger) -> Event {
+    poll_fn(|context| match connection.poll_accept(context) {
+        Poll::Ready(accepted) => Poll::Ready(accepted.map_or(Event::Ended, Event::of)),
+        // What it has to write was written in this very poll.
+        Poll::Pending if ledger.has_answers() => Poll::Ready(Event::Answered),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// Tells the door what the library has answered by itself. Of such a stream nothing else is known.
+fn tell(ledger: &Ledger, link: &Link, door: &dyn Door) {
+    for answered in ledger.take() {
+        match answered {
+            Answered::Connection(fault) => door.connection_failed(fault),
+            Answered::Stream(fault) => {
+                let refused = RefusedStream {
+                    link,
+                    method: b"",
+                    target: b"",
+                    began: Instant::now(),
+                };
+                door.stream_failed(fault, &refused);
+            }
+        }
+    }
 }
 
 /// What happens to a connection.
@@ -196,6 +241,8 @@ enum Event {
     Stop,
     StreamEnded,
     Request(Box<Request<RecvStream>>, SendResponse<Bytes>),
+    /// The library has answered something by itself.
+    Answered,
     Idle,
     Ended,
 }

@@ -8,20 +8,27 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::frames::FrameWatch;
 use crate::listen::connection::Transport;
 use crate::listen::pace::Pace;
 
-/// A transport with a beginning and a limit on stalled writes.
+/// A transport with a beginning, a limit on stalled writes, and somebody who looks at what is written.
 #[derive(Debug)]
 pub(super) struct GuardedTransport {
     inner: Box<dyn Transport>,
     beginning: BytesMut,
     pace: Pace,
+    watch: FrameWatch,
 }
 
 impl GuardedTransport {
-    pub fn new(inner: Box<dyn Transport>, beginning: BytesMut, pace: Pace) -> Self {
-        Self { inner, beginning, pace }
+    pub fn new(inner: Box<dyn Transport>, beginning: BytesMut, pace: Pace, watch: FrameWatch) -> Self {
+        Self {
+            inner,
+            beginning,
+            pace,
+            watch,
+        }
     }
 
     /// Fails once a client has been waited for too long.
@@ -59,6 +66,9 @@ impl AsyncWrite for GuardedTransport {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut *this.inner).poll_write(context, bytes);
+        if let Poll::Ready(Ok(length)) = written {
+            this.watch.written(bytes.get(..length).unwrap_or_default());
+        }
         this.poll_progress(context, written)
     }
 
@@ -69,6 +79,13 @@ impl AsyncWrite for GuardedTransport {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut *this.inner).poll_write_vectored(context, slices);
+        if let Poll::Ready(Ok(mut length)) = written {
+            for slice in slices {
+                let part = length.min(slice.len());
+                this.watch.written(slice.get(..part).unwrap_or_default());
+                length -= part;
+            }
+        }
         this.poll_progress(context, written)
     }
 
@@ -92,13 +109,15 @@ impl AsyncWrite for GuardedTransport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listen::http2::frames::Ledger;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[tokio::test]
     async fn what_was_read_comes_first_and_a_client_that_takes_nothing_is_given_up() {
         let (near, mut far) = tokio::io::duplex(16);
         let pace = Pace::new(std::time::Duration::from_millis(50), 0);
-        let mut transport = GuardedTransport::new(Box::new(near), BytesMut::from(&b"first "[..]), pace);
+        let watch = FrameWatch::new(Ledger::default());
+        let mut transport = GuardedTransport::new(Box::new(near), BytesMut::from(&b"first "[..]), pace, watch);
         far.write_all(b"second").await.unwrap();
         let mut read = [0; 12];
         transport.read_exact(&mut read).await.unwrap();

@@ -2,8 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use prometheus::{IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
 
+use super::series::Series;
 use crate::reload::Outcome;
 
 /// The counters and gauges of reloads.
@@ -13,43 +14,39 @@ pub struct ReloadMetrics {
     generation: IntGauge,
     last_success: IntGauge,
     last_successful: IntGauge,
+    contract: IntGaugeVec,
 }
 
 impl ReloadMetrics {
-    /// Adds them to a registry.
-    ///
-    /// # Errors
-    /// The registry's, when a name is taken.
-    pub(super) fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let metrics = Self {
-            outcomes: IntCounterVec::new(
-                Opts::new(
-                    "gateway_reloads_total",
-                    "Reloads of the configuration, by what came of them.",
-                ),
-                &["result"],
-            )?,
-            generation: IntGauge::new(
+    pub(super) fn new(series: &Series<'_>) -> prometheus::Result<Self> {
+        let outcomes = series.counters(
+            "gateway_reloads_total",
+            "Reloads of the configuration, by what came of them.",
+            &["result"],
+        )?;
+        for outcome in Outcome::ALL {
+            outcomes.with_label_values(&[outcome.as_str()]);
+        }
+        Ok(Self {
+            outcomes,
+            generation: series.gauge(
                 "gateway_generation",
                 "The number of the configuration in force; the first is 1.",
             )?,
-            last_success: IntGauge::new(
+            last_success: series.gauge(
                 "gateway_reload_last_success_timestamp_seconds",
                 "When the configuration in force was read, in seconds since 1970.",
             )?,
-            last_successful: IntGauge::new(
+            last_successful: series.gauge(
                 "gateway_reload_last_successful",
                 "Whether the files held, at the last reload, what is in force: 1, or 0 when it was refused.",
             )?,
-        };
-        for outcome in Outcome::ALL {
-            metrics.outcomes.with_label_values(&[outcome.as_str()]);
-        }
-        registry.register(Box::new(metrics.outcomes.clone()))?;
-        registry.register(Box::new(metrics.generation.clone()))?;
-        registry.register(Box::new(metrics.last_success.clone()))?;
-        registry.register(Box::new(metrics.last_successful.clone()))?;
-        Ok(metrics)
+            contract: series.gauges(
+                "gateway_contract_info",
+                "Always 1; the label tells the contract in force.",
+                &["digest"],
+            )?,
+        })
     }
 
     /// Counts a reload.
@@ -63,8 +60,11 @@ impl ReloadMetrics {
         }
     }
 
-    /// Tells which generation is in force from this moment on.
-    pub fn in_force(&self, generation: u64, now: SystemTime) {
+    /// Tells which generation is in force from this moment on, and its contract.
+    pub fn in_force(&self, generation: u64, digest: &str, now: SystemTime) {
+        // There is one such series at a time.
+        self.contract.reset();
+        self.contract.with_label_values(&[digest]).set(1);
         self.generation.set(i64::try_from(generation).unwrap_or(i64::MAX));
         self.confirm(now);
     }
