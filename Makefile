@@ -64,6 +64,10 @@ bench-instructions: setup ## Count the gateway's instructions a request; fails a
 	@$(CARGO) build --locked --profile dist --package gateway
 	@python3 bench/peers/instructions.py
 
+bench-telemetry: setup ## Measure what logs, metrics and traces cost; fails above 1.15 times the CPU time without them
+	@$(CARGO) build --locked --release --package gateway
+	@bench/telemetry.py
+
 kit: setup ## Run the black-box kit against the gateway, plain and over TLS (KIT: the kit's folder)
 	@$(CARGO) build --locked --release --package gateway
 	@python3 tests/kit/run.py all --again --gateway target/release/gateway
@@ -119,6 +123,9 @@ ENDURE = $(CARGO) test --locked --profile $(PROFILE) --package gateway --test en
 
 fault: setup ## Five minutes of upstreams that are killed, frozen and misbehave (FAULT_SECONDS)
 	FAULT_SECONDS=$${FAULT_SECONDS:-300} $(ENDURE) fault -- --nocapture
+
+hostile: setup ## 50,000 hostile requests; the number of series and memory must stay what they were (HOSTILE_REQUESTS)
+	$(ENDURE) hostile -- --ignored --nocapture
 
 starve: setup ## One family hangs under 2,000 requests and 500 WebSockets; the others are measured (STARVE_SECONDS)
 	STARVE_SECONDS=$${STARVE_SECONDS:-30} $(ENDURE) starve -- --nocapture

@@ -222,10 +222,13 @@ fn families_may_move_within_a_contract_come_and_go() {
     }
     let metrics = gateway.admin_get("/metrics").text();
     assert!(
-        !metrics.contains("gateway_in_flight{family=\"extension\"}"),
+        !metrics.contains("gateway_requests_in_flight{family=\"extension\"}"),
         "{metrics}"
     );
-    assert!(metrics.contains("gateway_in_flight{family=\"added\"}"), "{metrics}");
+    assert!(
+        metrics.contains("gateway_requests_in_flight{family=\"added\"}"),
+        "{metrics}"
+    );
 }
 
 #[test]
@@ -242,7 +245,7 @@ fn tunnels_and_answers_in_flight_end_in_the_generation_that_they_began_in() {
     let mut tunnel = gateway.client();
     tunnel.send(request_bytes("GET", WORKSPACE, &UPGRADE, b""));
     assert_eq!(tunnel.response().status, 101);
-    let in_flight = "gateway_in_flight{family=\"workspace\"}";
+    let in_flight = "gateway_requests_in_flight{family=\"workspace\"}";
     assert_eq!(metric(&gateway, in_flight), 1.0);
     // The family moves, and may have one request in flight: the tunnel is that one.
     let elsewhere = Recorder::start();

@@ -12,6 +12,7 @@ mod harness;
 
 mod balancer;
 mod fault;
+mod hostile;
 mod load;
 mod observed;
 mod reload;

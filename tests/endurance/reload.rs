@@ -106,7 +106,8 @@ fn run(plan: &Plan) -> Measured {
             let (stop, number) = (stop.clone(), plan.websockets);
             move || crate::runtime().block_on(echo(address, number, &stop))
         });
-        let in_flight = || observed::metric(&gateway, "gateway_in_flight") as usize >= plan.websockets + plan.streams;
+        let in_flight =
+            || observed::metric(&gateway, "gateway_requests_in_flight{") as usize >= plan.websockets + plan.streams;
         runtime.block_on(settles("the traffic", Duration::from_secs(30), in_flight));
         let time = plan.pause * u32::try_from(plan.reloads).unwrap_or(u32::MAX);
         let quiet = Arc::new(AtomicBool::new(false));
@@ -146,7 +147,7 @@ fn run(plan: &Plan) -> Measured {
     runtime.block_on(extension.set(Mode::Sound));
     streams.are_answered();
     runtime.block_on(settles("gauges at 0", Duration::from_secs(20), || {
-        observed::metric(&gateway, "gateway_in_flight") == 0.0
+        observed::metric(&gateway, "gateway_requests_in_flight{") == 0.0
     }));
     assert!(!gateway.all_output().contains("panicked"));
     let times = |latencies: &Latencies| {

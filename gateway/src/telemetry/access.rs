@@ -120,7 +120,11 @@ fn key(line: &mut String, key: &str) {
 }
 
 fn text(line: &mut String, name: &str, value: &str) {
-    shown(line, name, value);
+    key(line, name);
+    line.push('"');
+    // Writing to a String cannot fail.
+    let _ = json_line::Value::new(line).write_str(value);
+    line.push('"');
 }
 
 fn optional(line: &mut String, name: &str, value: Option<&str>) {
