@@ -87,7 +87,7 @@ fn every_family_and_every_route_is_drawn() {
         assert!(drawing.contains(&format!("{} claims", family.name)), "{}", family.name);
     }
     assert!(page.contains("refused: none of extension&#39;s routes"));
-    assert!(drawing.contains("refused: none of extension's routes"));
+    assert!(drawing.contains("refused: none of extension&#39;s routes"));
 }
 
 #[test]

@@ -200,7 +200,9 @@ fn a_reader_that_does_not_read_holds_nothing_up() {
         for _ in 0..500 {
             client.request("GET", &target, &[]).assert_refusal(404, "not_found");
         }
-        let text = Client::connect(admin).request("GET", "/metrics", &[]).text();
+        let mut scraper = Client::connect(admin);
+        scraper.send(format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\n\r\n"));
+        let text = scraper.response().text();
         let series = "gateway_telemetry_dropped_total{signal=\"log\"} ";
         let value = text.lines().find_map(|line| line.strip_prefix(series));
         dropped = value
