@@ -40,7 +40,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Response;
 use pingora::apps::HttpServerApp;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
@@ -176,7 +176,7 @@ impl Listener {
     /// # Errors
     /// The operating system's, when the address is taken or not allowed.
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
-        Self::of(Socket::Tcp(TcpListener::bind(address).await?))
+        Self::of(Socket::Tcp(socket::bind_tcp(address)?))
     }
 
     /// Binds a Unix socket with these permissions, as `chmod(2)` takes them. One that an ended gateway has left behind

@@ -7,12 +7,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixSocket, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixSocket, UnixStream};
 
 use super::address::ListenAddress;
 
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 128;
+/// Connections that wait to be accepted, as far as the system allows (`net.core.somaxconn`). Whoever comes when they are
+/// as many tries again a second later, which a burst of clients should not have to.
+const BACKLOG: u32 = 4096;
 
 /// The peers of a Unix socket are processes of this machine and have no address: they count as this one.
 pub(super) const THIS_MACHINE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -146,6 +147,19 @@ impl ClientSocket {
             Self::Unix(socket) => socket.as_raw_fd(),
         }
     }
+}
+
+/// Binds a TCP socket; port 0 takes a free port.
+pub(super) fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    // A port whose last connections are still closing can be taken again.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Binds a Unix socket with these permissions. Nobody can connect before they are set: the socket listens afterwards.

@@ -306,7 +306,7 @@ async fn a_listener_that_another_process_serves_closes_alone() {
 /// What a connection costs while its client is silent: its task, with all that it may become, and what it holds.
 #[tokio::test]
 async fn an_idle_connection_is_small() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let local = listener.local_addr().unwrap();
     let _client = TcpStream::connect(local).await.unwrap();
     let (socket, peer) = listener.accept().await.unwrap();
