@@ -74,8 +74,8 @@ kit: setup ## Run the black-box kit against the gateway, plain and over TLS (KIT
 
 kit-exact: setup ## Run the kit's scripts that judge bytes and no times: paths, smuggle, ws (KIT: the kit's folder)
 	@$(CARGO) build --locked --package gateway
-	@python3 tests/kit/run.py paths smuggle ws --gateway target/debug/gateway
-	@python3 tests/kit/run.py smuggle ws --tls --gateway target/debug/gateway
+	@python3 tests/kit/run.py paths smuggle ws --again --gateway target/debug/gateway
+	@python3 tests/kit/run.py smuggle ws --tls --again --gateway target/debug/gateway
 
 big-body: setup ## Measure what bodies of 1 GiB cost the gateway in memory
 	@$(CARGO) build --locked --release --package gateway

@@ -37,7 +37,7 @@ impl Home {
         self.0.returned.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// From now on, reads of the present request fail, see [`RequestFault::Cut`].
+    /// From now on, reads of the present request fail, see [`RequestFault::Cut`](super::RequestFault::Cut).
     pub(super) fn cut(&self) {
         self.0.is_cut.store(true, Ordering::Release);
     }

@@ -8,7 +8,7 @@
 //! 4. The old process lets it begin, and from the moment when it serves accepts no more itself: it drains and ends. Until
 //!    then it serves as before, and when the child ends or is late it goes on to.
 //!
-//! [`Successor`] is the old process's end, [`Predecessor`] the new one's; both speak [`Message`]s.
+//! `Successor` is the old process's end, [`Predecessor`] the new one's; both speak [`Message`]s.
 
 mod predecessor;
 mod successor;
