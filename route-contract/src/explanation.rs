@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::classify::{Classifier, Verdict};
+use crate::classify::{Classification, Classifier, Verdict};
 use crate::contract::{Contract, Family};
 use crate::listing::JSON_VERSION;
 use crate::ownership::Owner;
@@ -28,7 +28,15 @@ pub struct Classified<'a> {
 impl<'a> Classified<'a> {
     /// Classifies a target by a contract and the classifier that was compiled from it.
     pub fn of(contract: &'a Contract, classifier: &'a Classifier, target: &'a [u8]) -> Self {
-        let classification = classifier.classify(target);
+        Self::told(contract, classifier, target, classifier.classify(target))
+    }
+
+    fn told(
+        contract: &'a Contract,
+        classifier: &'a Classifier,
+        target: &'a [u8],
+        classification: Classification,
+    ) -> Self {
         Self {
             version: JSON_VERSION,
             owner: owner_name(contract, classification.verdict),
@@ -84,13 +92,14 @@ impl<'a> Explanation<'a> {
     /// Explains what becomes of a target.
     pub fn of(contract: &'a Contract, classifier: &'a Classifier, target: &'a [u8]) -> Self {
         let path = target.split(|byte| *byte == b'?').next().unwrap_or(target);
-        let verdict = classifier.classify(target).verdict;
+        let classification = classifier.classify(target);
+        let verdict = classification.verdict;
         // A target that is invalid has no path to speak of.
         let claimed = (verdict != Verdict::Invalid).then(|| classifier.decide(path).owner);
         let family = claimed.and_then(|owner| family_of(contract, owner));
         let refusal = refusal(contract, classifier, path, verdict);
         Self {
-            classified: Classified::of(contract, classifier, target),
+            classified: Classified::told(contract, classifier, target, classification),
             family: family.map(|family| family.name.as_str()),
             team: family.and_then(|family| family.owner.as_deref()),
             reading: other_reading(contract, classifier, path).unwrap_or(None),

@@ -161,6 +161,18 @@ fn requests_are_replayed_from_the_access_log() {
 }
 
 #[test]
+fn a_logged_path_of_which_a_part_is_left_out_is_not_classified() {
+    let log = "{\"log\":\"access\",\"target\":\"/w/1;…/y\"}\n{\"log\":\"access\",\"target\":\"/w/1%3F…\"}\n/x\n";
+    let new = OLD.replace(", \"/x\"", "");
+    let (code, out, _) = Folder::new(OLD, &new).diff(&["--replay", "-", "--format", "json"], log);
+    assert_eq!(code, 1);
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    for (field, expected) in [("requests", 1), ("changed", 1), ("cut", 2), ("not_understood", 0)] {
+        assert_eq!(report["replay"][field], expected, "{field} in {report}");
+    }
+}
+
+#[test]
 fn what_cannot_be_compared_exits_with_two() {
     let folder = Folder::new(OLD, "version = 1\n");
     let (code, out, err) = folder.diff(&[], "");

@@ -5,9 +5,10 @@ use std::io::{self, BufRead, Read as _};
 
 use serde::Deserialize;
 
-use crate::classify::{Classifier, Verdict};
+use crate::classify::Classifier;
 use crate::contract::Contract;
 use crate::diagnostic::Diagnostic;
+use crate::explanation::owner_name;
 
 /// The longest line that is read, in bytes; what is longer is not understood.
 const MAX_LINE: u64 = 1 << 20;
@@ -97,8 +98,8 @@ pub fn replay(old: &Contract, new: &Contract, input: &mut dyn BufRead) -> Result
             }
         };
         replay.requests += 1;
-        let from = word(old, before.classify(&target).verdict);
-        let to = word(new, after.classify(&target).verdict);
+        let from = owner_name(old, before.classify(&target).verdict);
+        let to = owner_name(new, after.classify(&target).verdict);
         if from != to {
             replay.changed += 1;
             ways.entry((from, to)).or_insert_with(|| (0, target)).0 += 1;
@@ -137,24 +138,14 @@ fn read(line: &[u8]) -> Line {
     }
 }
 
-/// The target behind what the access log writes of it: the query is left out as `?…`, a long path is cut with
-/// `…`, and a `'`, which may stand in a path, has a backslash before it. Other backslashes stand for bytes
-/// that no path may have, as the backslash itself may not.
+/// The target behind what the access log writes of it. The query is left out as `?…`; any other `…` stands for a part of
+/// the path that is not known: the end of a long one, or parameters behind a `;`. Older logs have a backslash before a
+/// `'`, which may stand in a path; other backslashes stand for bytes that no path may have, as the backslash itself may
+/// not.
 fn logged(target: &str) -> Line {
     let path = target.strip_suffix("?…").unwrap_or(target);
-    if path.ends_with('…') {
+    if path.contains('…') {
         return Line::Cut;
     }
     Line::Target(path.replace("\\'", "'").into_bytes())
-}
-
-/// The verdict in a word, as `route-contract classify` has it.
-fn word(contract: &Contract, verdict: Verdict) -> &str {
-    match verdict {
-        Verdict::Family(family) => contract.families.get(family.index()).map_or("", |family| &family.name),
-        Verdict::Never(_) => "never",
-        Verdict::Unknown => "unknown",
-        Verdict::Ambiguous => "ambiguous",
-        Verdict::Invalid => "invalid",
-    }
 }
