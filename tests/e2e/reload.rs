@@ -6,29 +6,8 @@ use crate::harness::client::{Client, request_bytes};
 use crate::harness::deployment::{Deployment, probe_keys};
 use crate::harness::process::Gateway;
 use crate::harness::recorder::{Answer, Recorder, Then};
+use crate::harness::tunnel::{UPGRADE, echoing_tunnel};
 use crate::harness::{CENTRAL, EXTENSION, UNKNOWN, WORKSPACE};
-
-const UPGRADE: [(&str, &str); 4] = [
-    ("Connection", "Upgrade"),
-    ("Upgrade", "websocket"),
-    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ("Sec-WebSocket-Version", "13"),
-];
-
-/// Accepts an upgrade and then sends back every byte that comes.
-fn echoing_tunnel() -> Answer {
-    Answer::script(|_, stream| {
-        stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")?;
-        let mut part = [0; 4096];
-        loop {
-            let read = stream.read(&mut part)?;
-            if read == 0 {
-                return Ok(Then::Close);
-            }
-            stream.write_all(&part[..read])?;
-        }
-    })
-}
 
 /// The value of a series.
 fn metric(gateway: &Gateway, series: &str) -> f64 {

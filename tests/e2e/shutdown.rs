@@ -1,6 +1,6 @@
 //! A signal ends the gateway: traffic goes elsewhere first, work in flight is answered, and the exit comes in bounded time.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -12,16 +12,9 @@ use crate::harness::deployment::Deployment;
 use crate::harness::http2::{Http2Client, collect, get};
 use crate::harness::process::Gateway;
 use crate::harness::recorder::{Answer, Then};
+use crate::harness::tunnel::{SWITCHED, UPGRADE, echo};
 use crate::harness::{CENTRAL, EXTENSION, PATIENCE, WORKSPACE};
 
-const UPGRADE: [(&str, &str); 4] = [
-    ("Connection", "Upgrade"),
-    ("Upgrade", "websocket"),
-    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ("Sec-WebSocket-Version", "13"),
-];
-const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
 /// A frame that says `hello`.
 const HELLO: &[u8] = b"\x81\x05hello";
 /// Closes a WebSocket with 1001, "going away".
@@ -70,14 +63,7 @@ fn endless_answer() -> Answer {
         } else {
             stream.write_all(SWITCHED)?;
         }
-        let mut part = [0; 4096];
-        loop {
-            let read = stream.read(&mut part)?;
-            if read == 0 {
-                return Ok(Then::Close);
-            }
-            stream.write_all(&part[..read])?;
-        }
+        echo(stream)
     })
 }
 

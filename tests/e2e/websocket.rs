@@ -6,32 +6,8 @@ use crate::harness::client::{NoResponse, request_bytes};
 use crate::harness::deployment::Deployment;
 use crate::harness::received::show;
 use crate::harness::recorder::{Answer, Then};
+use crate::harness::tunnel::{SWITCHED, UPGRADE, echoing_tunnel};
 use crate::harness::{EXTENSION, INTERNAL, UNKNOWN, WORKSPACE};
-
-const UPGRADE: [(&str, &str); 4] = [
-    ("Connection", "Upgrade"),
-    ("Upgrade", "websocket"),
-    ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ("Sec-WebSocket-Version", "13"),
-];
-
-const SWITCHED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-    Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
-
-/// Accepts the upgrade and then sends back every byte that comes.
-fn echoing_tunnel() -> Answer {
-    Answer::script(|_, stream| {
-        stream.write_all(SWITCHED)?;
-        let mut part = [0; 4096];
-        loop {
-            let read = stream.read(&mut part)?;
-            if read == 0 {
-                return Ok(Then::Close);
-            }
-            stream.write_all(&part[..read])?;
-        }
-    })
-}
 
 #[test]
 fn an_upgrade_passes_and_the_tunnel_carries_bytes_both_ways() {

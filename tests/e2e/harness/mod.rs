@@ -7,6 +7,7 @@ pub mod process;
 pub mod received;
 pub mod recorder;
 pub mod tls;
+pub mod tunnel;
 
 use std::time::Duration;
 
