@@ -77,7 +77,7 @@ impl Door for PublicDoor {
         // An answer to HEAD has no body (RFC 9110 section 9.3.2), whatever is wrong with the rest.
         let with_body = !connection.head_bytes().starts_with(b"HEAD ");
         self.telemetry.metrics.listener.count_malformed(fault);
-        let answer = refusal.body(&id).len();
+        let body = refusal.body(&id);
         let (method, target) = request_line(connection.head_bytes());
         let refused = Refused {
             method,
@@ -86,11 +86,11 @@ impl Door for PublicDoor {
             client: connection.peer,
             protocol: "HTTP/1.1",
             duration: connection.began().elapsed(),
-            answer: if with_body { answer } else { 0 },
+            answer: if with_body { body.len() } else { 0 },
             ..Refused::new(connection.is_secure())
         };
         self.record(&self.generation.load(), refusal, &id, &refused);
-        refusal.message(&id, with_body, Then::Close)
+        refusal.message(&id, &body, with_body, Then::Close)
     }
 
     /// Steps 2 and 3 for a request that goes no further. Whatever needs more than its head, a trusted proxy's request
@@ -110,7 +110,8 @@ impl Door for PublicDoor {
         let refusal = classify::forwarded(decided.verdict).err()?;
         let id = RequestId::generate();
         let with_body = method != b"HEAD";
-        let message = refusal.message(&id, with_body, Then::KeepAlive);
+        let body = refusal.body(&id);
+        let message = refusal.message(&id, &body, with_body, Then::KeepAlive);
         let trace = self.telemetry.begin_trace();
         let refused = Refused {
             trace: trace.as_ref(),
@@ -122,7 +123,7 @@ impl Door for PublicDoor {
             protocol: "HTTP/1.1",
             duration: connection.began().elapsed(),
             own: began.elapsed(),
-            answer: if with_body { refusal.body(&id).len() } else { 0 },
+            answer: if with_body { body.len() } else { 0 },
             ..Refused::new(connection.is_secure())
         };
         self.record(&generation, refusal, &id, &refused);
@@ -133,11 +134,9 @@ impl Door for PublicDoor {
         let refusal = Refusal::from(fault);
         let id = RequestId::generate();
         self.telemetry.metrics.listener.count_malformed(fault);
-        let body = if stream.method == b"HEAD" {
-            Bytes::new()
-        } else {
-            refusal.body(&id)
-        };
+        let body = refusal.body(&id);
+        let length = body.len();
+        let body = if stream.method == b"HEAD" { Bytes::new() } else { body };
         let refused = Refused {
             method: stream.method,
             target: stream.target,
@@ -151,7 +150,7 @@ impl Door for PublicDoor {
         self.record(&self.generation.load(), refusal, &id, &refused);
         // The texts of the table are header values.
         refusal
-            .head(&id, refusal.body(&id).len())
+            .head(&id, length)
             .map(|head| Response::from_parts(head.as_owned_parts(), body))
             .unwrap_or_default()
     }

@@ -60,10 +60,11 @@ pub struct Exchange {
 impl Exchange {
     /// A request of which nothing is known yet.
     pub fn new(generation: Arc<Generation>) -> Self {
+        let now = Instant::now();
         Self {
             generation,
-            began: Instant::now(),
-            timing: Timing::begin(),
+            began: now,
+            timing: Timing::begin(now),
             id: RequestId::generate(),
             trace: None,
             origin: Origin {

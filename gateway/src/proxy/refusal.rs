@@ -207,9 +207,9 @@ impl Refusal {
         Ok(head)
     }
 
-    /// The whole answer as it leaves on a connection that Pingora does not know: the same fields in the same order.
-    pub fn message(self, id: &RequestId, with_body: bool, then: Then) -> Bytes {
-        let body = self.body(id);
+    /// The whole answer with this [`body`](Self::body), which a HEAD is not sent, as it leaves on a connection that Pingora
+    /// does not know: the same fields in the same order.
+    pub fn message(self, id: &RequestId, body: &[u8], with_body: bool, then: Then) -> Bytes {
         let status = self.status();
         let mut message = BytesMut::with_capacity(512 + body.len());
         let mut write = |text: &[u8]| message.extend_from_slice(text);
@@ -230,7 +230,7 @@ impl Refusal {
             Then::KeepAlive => b"\r\nConnection: keep-alive\r\n\r\n",
         });
         if with_body {
-            write(&body);
+            write(body);
         }
         message.freeze()
     }
@@ -281,7 +281,7 @@ mod tests {
             let body = refusal.body(&id);
             let mut wire = Vec::new();
             refusal.head(&id, body.len()).unwrap().header_to_h1_wire(&mut wire);
-            let message = refusal.message(&id, true, Then::Close);
+            let message = refusal.message(&id, &body, true, Then::Close);
             let message = std::str::from_utf8(&message).unwrap();
             assert!(message.contains(std::str::from_utf8(&wire).unwrap()), "{message}");
             assert!(message.contains("\r\nX-Request-Id: "), "{message}");

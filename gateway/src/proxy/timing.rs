@@ -14,9 +14,9 @@ pub struct Timing {
 
 impl Timing {
     /// Begins where the head of a request is complete.
-    pub fn begin() -> Self {
+    pub fn begin(head: Instant) -> Self {
         Self {
-            head: Instant::now(),
+            head,
             queued: Duration::ZERO,
             attempted: None,
             answered: None,

@@ -76,9 +76,7 @@ impl Sink {
     pub fn dropped(&self) -> u64 {
         self.0.dropped.load(Relaxed)
     }
-}
 
-impl Sink {
     /// Takes one line whole, or drops it. It leaves with others.
     pub fn append(&self, line: &[u8]) {
         self.take(line, false);
