@@ -5,6 +5,8 @@ use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
+use time::OffsetDateTime;
+
 use super::json_line;
 use super::redact::Redacted;
 use super::sink::Sink;
@@ -185,19 +187,13 @@ impl Clock {
     }
 }
 
-/// The Gregorian calendar of a second since 1970: `2026-11-30T15:21:12`.
+/// The calendar's words for a second since 1970: `2026-11-30T15:21:12`.
 fn second_as_text(second: u64) -> String {
-    let (days, rest) = (second / 86_400, second % 86_400);
-    // Years that begin in March, in eras of 400 years, so that a leap day is the last of its year.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = year + era * 400 + next;
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    let since = i64::try_from(second).unwrap_or(i64::MAX);
+    // A clock beyond the year 9999 is as good as none.
+    let moment = OffsetDateTime::from_unix_timestamp(since).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let (year, month, day) = (moment.year(), u8::from(moment.month()), moment.day());
+    let (hour, minute, second) = moment.to_hms();
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
 }
 
