@@ -15,11 +15,15 @@ mod trie;
 
 use crate::pattern::{Kinds, Pattern};
 use crate::template::Template;
-use build::Builder;
+use build::{Builder, Limits};
 use trie::Trie;
 
-/// The most states of an automaton.
-pub const MAX_STATES: usize = 4_000_000;
+/// The most states of an automaton; a contract of 100,000 routes has some 300,000.
+pub const MAX_STATES: usize = 2_000_000;
+
+/// The most nodes of the tree that are looked at to tell the states apart. A state can stand for thousands of them, so
+/// that the number of states alone bounds neither time nor memory.
+pub const MAX_VISITS: usize = 50_000_000;
 
 /// The most patterns that may stand in one place of the tree.
 pub const MAX_PATTERNS_IN_PLACE: usize = 16;
@@ -40,7 +44,10 @@ pub const ROOT: StateId = 1;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AutomatonError {
     /// Templates overlap in too many ways.
-    #[error("the templates overlap in more than {MAX_STATES} ways; give overlapping parameters a kind or a literal")]
+    #[error(
+        "the templates overlap in too many ways (more than {MAX_STATES} classes of paths, or {MAX_VISITS} steps to tell \
+         them apart); give overlapping parameters a kind or a literal"
+    )]
     TooManyStates,
     /// Too many different patterns in one place.
     #[error("more than {MAX_PATTERNS_IN_PLACE} different parameter patterns stand in one place, below `{0}`")]
@@ -114,7 +121,7 @@ impl Automaton {
         for (mark, template, kinds) in templates {
             trie.insert(mark, template, kinds)?;
         }
-        Builder::new(&trie).run().map(|states| Self {
+        Builder::new(&trie, Limits::default()).run().map(|states| Self {
             literals: trie.literal_texts,
             patterns: trie.patterns,
             states,

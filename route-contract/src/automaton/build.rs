@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
+use indexmap::IndexSet;
+
 use super::trie::{Node, Trie};
 use super::{
-    AutomatonError, DEAD, LiteralId, MAX_PATTERNS_IN_PLACE, MAX_STATES, Mark, PatternId, ROOT, State, StateId, mask_of,
+    AutomatonError, DEAD, LiteralId, MAX_PATTERNS_IN_PLACE, MAX_STATES, MAX_VISITS, Mark, PatternId, ROOT, State,
+    StateId, mask_of,
 };
 use crate::pattern::{Pattern, SegmentDfa};
 use crate::segments::Segments;
@@ -23,21 +26,41 @@ type Witnessed = (Vec<bool>, Vec<u8>);
 /// showed it last: where no readable guess shows it, the same segment mostly does in the next place too.
 type Combinations = HashMap<Box<[PatternId]>, Vec<(Vec<bool>, Option<Vec<u8>>)>>;
 
+/// How far states are made.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) states: usize,
+    pub(super) visits: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            states: MAX_STATES,
+            visits: MAX_VISITS,
+        }
+    }
+}
+
 pub(super) struct Builder<'t> {
     trie: &'t Trie,
-    known: HashMap<Position, StateId>,
-    positions: Vec<Position>,
+    limits: Limits,
+    /// What each state stands for, in the order of the states.
+    positions: IndexSet<Position>,
     states: Vec<State>,
+    /// How many nodes and tails the positions had that were looked at so far: few states can stand for many.
+    visits: usize,
     combinations: Combinations,
 }
 
 impl<'t> Builder<'t> {
-    pub(super) fn new(trie: &'t Trie) -> Self {
+    pub(super) fn new(trie: &'t Trie, limits: Limits) -> Self {
         let mut builder = Self {
             trie,
-            known: HashMap::new(),
-            positions: Vec::new(),
+            limits,
+            positions: IndexSet::new(),
             states: Vec::new(),
+            visits: 0,
             combinations: HashMap::new(),
         };
         builder.add(Position::default(), ROOT, Box::default());
@@ -58,8 +81,9 @@ impl<'t> Builder<'t> {
     }
 
     /// The position behind some nodes: what was entered before stays entered.
-    fn position(&self, tails: &[Mark], nodes: impl Iterator<Item = usize>) -> Position {
+    fn position(&mut self, tails: &[Mark], nodes: impl Iterator<Item = usize>) -> Position {
         let mut nodes: Vec<usize> = nodes.collect();
+        self.visits += 1 + nodes.len() + tails.len();
         nodes.sort_unstable();
         nodes.dedup();
         let mut tails: Vec<Mark> = tails.to_vec();
@@ -82,15 +106,17 @@ impl<'t> Builder<'t> {
 
     /// The state of a position, made when it is new.
     fn add(&mut self, position: Position, parent: StateId, segment: Box<[u8]>) -> StateId {
-        if let Some(id) = self.known.get(&position) {
-            if *id == DEAD && self.states[DEAD as usize].segment.is_empty() {
+        let (id, fresh) = self.positions.insert_full(position);
+        let position = &self.positions[id];
+        let id = id as StateId;
+        if !fresh {
+            if id == DEAD && self.states[DEAD as usize].segment.is_empty() {
                 let dead = &mut self.states[DEAD as usize];
                 dead.parent = parent;
                 dead.segment = segment;
             }
-            return *id;
+            return id;
         }
-        let id = self.states.len() as StateId;
         let mut ends: Vec<Mark> = position.tails.to_vec();
         for node in &position.nodes {
             ends.extend_from_slice(&self.trie.nodes[*node].ends);
@@ -111,15 +137,10 @@ impl<'t> Builder<'t> {
             parent,
             segment,
         });
-        self.known.insert(position.clone(), id);
-        self.positions.push(position);
         id
     }
 
     fn expand(&mut self, at: StateId) -> Result<(), AutomatonError> {
-        if self.states.len() > MAX_STATES {
-            return Err(AutomatonError::TooManyStates);
-        }
         let trie = self.trie;
         let Position { nodes, tails } = self.positions[at as usize].clone();
         let children: Vec<&Node> = nodes.iter().map(|node| &trie.nodes[*node]).collect();
@@ -143,6 +164,8 @@ impl<'t> Builder<'t> {
 
         let mut literal_edges = Vec::with_capacity(literals.len());
         for &literal in &literals {
+            self.visits += children.len();
+            self.within_limits()?;
             let text = trie.literal_texts[literal as usize].as_bytes();
             let mut next: Vec<usize> = children
                 .iter()
@@ -161,6 +184,7 @@ impl<'t> Builder<'t> {
         if narrow.len() > MAX_PATTERNS_IN_PLACE {
             return Err(AutomatonError::TooManyPatterns(self.place(at)));
         }
+        self.within_limits()?;
         let mut others = Vec::new();
         for (combination, segment) in self.witnesses(at, &children, &narrow, &literals)? {
             let next = through(&|id| match narrow.iter().position(|narrow| *narrow == id) {
@@ -187,6 +211,13 @@ impl<'t> Builder<'t> {
         state.patterns = narrow;
         state.others = others.into();
         state.empty = empty;
+        Ok(())
+    }
+
+    fn within_limits(&self) -> Result<(), AutomatonError> {
+        if self.states.len() > self.limits.states || self.visits > self.limits.visits {
+            return Err(AutomatonError::TooManyStates);
+        }
         Ok(())
     }
 

@@ -80,3 +80,41 @@ fn a_finite_kind_whose_members_are_all_literals_makes_no_class() {
     let automaton = Automaton::new(marked, &kinds, false).unwrap();
     assert_eq!(automaton.states()[ROOT as usize].others.len(), 1);
 }
+
+/// Whether these many templates can be made into states within some limits; each has a literal or a parameter in every
+/// place, drawn so that each run has the same ones.
+fn is_built(count: usize, places: usize, literals: u32, limits: Limits) -> bool {
+    let mut drawn: u32 = 1;
+    let mut draw = |of: u32| {
+        drawn = drawn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (drawn >> 16) % of
+    };
+    let mut trie = Trie::new(false);
+    for mark in 0..count {
+        let text: String = (0..places)
+            .map(|place| match draw(2) {
+                0 => format!("/{{p{place}}}"),
+                _ => format!("/x{}", draw(literals)),
+            })
+            .collect();
+        trie.insert(mark as Mark, &Template::parse(&text).unwrap(), &Kinds::default())
+            .unwrap();
+    }
+    match Builder::new(&trie, limits).run() {
+        Ok(_) => true,
+        Err(AutomatonError::TooManyStates) => false,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn templates_that_overlap_in_too_many_ways_are_refused_before_they_fill_the_memory() {
+    let limits = |states, visits| Limits { states, visits };
+    let none = limits(usize::MAX, usize::MAX);
+    // Many states that stand for few nodes each.
+    assert!(is_built(100, 4, 30, none));
+    assert!(!is_built(100, 4, 30, limits(100, usize::MAX)));
+    // Few states that stand for many.
+    assert!(is_built(400, 6, 2, limits(2_000, usize::MAX)));
+    assert!(!is_built(400, 6, 2, limits(2_000, 1_000)));
+}
