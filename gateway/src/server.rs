@@ -292,9 +292,15 @@ impl Server {
     pub async fn run_until(self, mut signals: Signals) -> bool {
         let plan = loop {
             let order = tokio::select! {
+                // A reload begins before it ends, whoever looks late.
+                biased;
                 order = signals.next() => order,
+                () = self.state.reloads.begun() => {
+                    self.service_manager.reloading();
+                    continue;
+                }
                 () = self.state.reloads.noted() => {
-                    self.service_manager.status(&self.status());
+                    self.service_manager.reloaded(&self.status());
                     continue;
                 }
             };

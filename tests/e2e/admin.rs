@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
@@ -217,6 +217,25 @@ fn a_unix_socket_serves_its_owner_and_outlives_no_gateway() {
     let fourth = run_to_end(&mut deployment.command("run"));
     assert_eq!(fourth.status.code(), Some(1), "{fourth:?}");
     assert_eq!(fs::read_to_string(&path).expect("the file"), "precious");
+}
+
+#[test]
+fn a_unix_socket_is_handed_to_the_successor_and_stays_where_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("admin.sock");
+    let deployment = Deployment::new().with_tables(&format!(
+        "[listen]\npublic = \"127.0.0.1:0\"\nadmin = \"unix:{}\"\n[drain]\ndelay = \"100ms\"\n",
+        path.display()
+    ));
+    let mut gateway = Gateway::start(deployment.command("run"), announced);
+    let socket = || fs::metadata(&path).map(|file| (file.ino(), file.mode() & 0o777));
+    let first = socket().expect("the socket");
+    for _ in 0..2 {
+        // The process before has ended by then, and nobody else could answer.
+        gateway.upgrade();
+        assert!(ask_socket(&path, "/readyz").starts_with("HTTP/1.1 200 "));
+        assert_eq!(socket().expect("the socket"), first);
+    }
 }
 
 #[test]

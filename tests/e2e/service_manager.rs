@@ -41,6 +41,17 @@ impl Manager {
         message
     }
 
+    /// Asks for a reload, which must begin at some time and end with a status.
+    #[track_caller]
+    fn hears_of_a_reload(&self, gateway: &Gateway, status: &str) {
+        gateway.signal(Signal::SIGHUP);
+        let begun = self.next();
+        assert_eq!(begun[0], "RELOADING=1");
+        let at = begun[1].strip_prefix("MONOTONIC_USEC=").expect("a time");
+        assert!(at.parse::<u64>().is_ok_and(|at| at > 0), "{at}");
+        assert_eq!(self.next(), ["READY=1", status]);
+    }
+
     /// The lines of the next message.
     #[track_caller]
     fn next(&self) -> Vec<String> {
@@ -88,14 +99,12 @@ fn what_has_failed_is_in_the_status() {
         manager.next(),
         [format!("{serving}; the last upgrade has failed, see the log")]
     );
-    gateway.signal(Signal::SIGHUP);
-    assert_eq!(
-        manager.next(),
-        [format!("{serving}; the last reload was refused, see /reload")]
+    manager.hears_of_a_reload(
+        &gateway,
+        &format!("{serving}; the last reload was refused, see /reload"),
     );
     deployment.write_text(&sound);
-    gateway.signal(Signal::SIGHUP);
-    assert_eq!(manager.next(), std::slice::from_ref(serving));
+    manager.hears_of_a_reload(&gateway, serving);
 }
 
 #[test]

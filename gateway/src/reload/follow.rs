@@ -72,6 +72,7 @@ impl Follower {
 
     /// A reload that somebody has asked for: what stands there now is meant.
     async fn asked_for(&self) -> Watch {
+        self.reloads.begin();
         let mut reading = self.read().await;
         for _ in 0..ATTEMPTS {
             if reading.is_of_one_state {
@@ -94,6 +95,7 @@ impl Follower {
             // Something has changed since, or other files are named now: they are to settle, too.
             return Watch::unknown(reading.contents);
         }
+        self.reloads.begin();
         self.take(Trigger::Watch, reading.deployment).await;
         Watch::of(reading.contents)
     }

@@ -113,10 +113,21 @@ impl Reload {
 pub struct Reloads {
     last: ArcSwapOption<Reload>,
     refused: ArcSwapOption<Reload>,
+    begun: Notify,
     noted: Notify,
 }
 
 impl Reloads {
+    /// Says that a reload has begun; what comes of it is noted.
+    pub fn begin(&self) {
+        self.begun.notify_one();
+    }
+
+    /// Waits for the next reload to begin; for one task.
+    pub async fn begun(&self) {
+        self.begun.notified().await;
+    }
+
     /// Keeps what has come of a reload.
     pub fn note(&self, reload: Reload) {
         let reload = Arc::new(reload);

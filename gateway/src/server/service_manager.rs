@@ -69,6 +69,20 @@ impl ServiceManager {
         });
     }
 
+    /// The configuration is read again; [`Self::reloaded`] ends that.
+    pub fn reloading(&self) {
+        match NotifyState::monotonic_usec_now() {
+            Ok(now) => self.tell(&[NotifyState::Reloading, now]),
+            // A reload without its time fails from systemd 253 on, and one that is not told of does not.
+            Err(error) => tracing::warn!(%error, "the service manager is not told of a reload"),
+        }
+    }
+
+    /// A reload has ended, whatever came of it.
+    pub fn reloaded(&self, status: &str) {
+        self.tell(&[NotifyState::Ready, NotifyState::Status(status)]);
+    }
+
     /// The service is stopping, and may take this long.
     pub fn stopping(&self, limit: Duration) {
         let limit = u32::try_from(limit.as_micros()).unwrap_or(u32::MAX);
