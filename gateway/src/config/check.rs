@@ -1,6 +1,7 @@
 //! What a configuration's types cannot say: ranges, paths, addresses. What concerns the
 //! contract is in [`agreement`](super::agreement).
 
+mod files;
 mod telemetry;
 mod upstreams;
 
@@ -27,6 +28,7 @@ pub fn check(loaded: &Loaded) -> Vec<Diagnostic> {
     findings.http2();
     findings.drain();
     findings.public_readiness();
+    findings.files();
     findings.telemetry();
     findings.upstreams();
     findings.found

@@ -69,6 +69,8 @@ pub const TIME_NEVER_REACHED: &str = "GW0223";
 pub const ADMIN_TOKEN: &str = "GW0224";
 /// A drain that is over before its delay.
 pub const DRAIN_TIMES: &str = "GW0225";
+/// A file that `gateway run` could not make (a warning).
+pub const NO_PLACE_FOR_FILE: &str = "GW0226";
 
 /// A collector that cannot be spoken to.
 pub const TRACES_ENDPOINT: &str = "GW0230";
@@ -204,6 +206,10 @@ pub const TABLE: &[(&str, &str)] = &[
         "The file of the admin listener's token cannot be read, or holds no token of 16 to 512 visible ASCII characters.",
     ),
     (DRAIN_TIMES, "`drain.timeout` leaves no time after `drain.delay`."),
+    (
+        NO_PLACE_FOR_FILE,
+        "A log file or an admin socket cannot be made where it is to be: its folder is not there (a warning).",
+    ),
     (
         TRACES_ENDPOINT,
         "The collector of `[traces]` has an `h2c` URL; spans are sent by HTTP/1.1.",
