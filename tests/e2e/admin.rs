@@ -85,6 +85,9 @@ fn a_page_that_had_its_name_resolved_to_this_machine_reads_nothing() {
             assert!(!response.text().contains("central"), "{}", response.text());
         }
     }
+    // Three names each, and nothing that is told to everybody.
+    let refused = (PAGES.len() * 3) as f64;
+    assert_eq!(refusals(&gateway.admin_get("/metrics").text()), [refused, 0.0]);
     for host in [&format!("localhost:{port}"), "127.0.0.1", "gateway.internal", "[::1]:1"] {
         assert_eq!(
             gateway.admin_ask("GET", "/status.json", host, &[]).status,
@@ -100,6 +103,15 @@ fn a_page_that_had_its_name_resolved_to_this_machine_reads_nothing() {
             "{target}"
         );
     }
+}
+
+/// Those that were counted for their Host, and for want of a token.
+fn refusals(metrics: &str) -> [f64; 2] {
+    ["misdirected_request", "unauthorized"].map(|reason| {
+        let series = format!("gateway_admin_refusals_total{{reason=\"{reason}\"}} ");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&series));
+        line.expect("a counter").parse().expect("a number")
+    })
 }
 
 #[test]
@@ -120,6 +132,9 @@ fn a_token_is_asked_of_everybody_and_probes_need_none() {
             );
         }
     }
+    let metrics = with(&gateway, "/metrics", &format!("Bearer {TOKEN}")).text();
+    let asked = (PAGES.len() + 1) * 3;
+    assert_eq!(refusals(&metrics), [0.0, asked as f64]);
     for target in PAGES {
         assert_eq!(
             with(&gateway, target, &format!("Bearer {TOKEN}")).status,

@@ -19,6 +19,9 @@ use super::token::Token;
 use crate::config::{AdminHost, Config, ListenAddress};
 use crate::proxy::Refusal;
 
+/// What callers who may not ask are answered.
+pub const ADMISSION_REFUSALS: [Refusal; 2] = [Refusal::Unauthorized, Refusal::MisdirectedRequest];
+
 /// The rules of one listener.
 #[derive(Debug)]
 pub struct Access {
@@ -50,7 +53,7 @@ impl Access {
     /// What a caller may see.
     ///
     /// # Errors
-    /// [`Refusal::Unauthorized`] without the token, [`Refusal::MisdirectedRequest`] for a Host that is not the listener's.
+    /// One of [`ADMISSION_REFUSALS`]: without the token, or for a Host that is not the listener's.
     pub fn admit(&self, request: &RequestHeader, peer: Option<IpAddr>) -> Result<Sight, Refusal> {
         if let Some(token) = &self.token {
             let shown = request

@@ -34,6 +34,7 @@ use crate::readiness::{Answer, Paths};
 use crate::reload::report::Reload;
 use crate::server::State;
 use crate::telemetry::metrics::NO_FAMILY;
+pub use access::ADMISSION_REFUSALS;
 use access::{Access, Sight};
 use history::History;
 use response::{finish, json, page, refuse};
@@ -116,6 +117,7 @@ impl Admin {
             None => self
                 .access
                 .admit(request, peer)
+                .inspect_err(|refusal| self.state.metrics.process.count_admin_refusal(*refusal))
                 .and_then(|sight| self.page(&generation, target, is_read, sight))
                 .unwrap_or_else(refuse),
         };

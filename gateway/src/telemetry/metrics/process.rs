@@ -1,8 +1,10 @@
 //! The gateway as a whole: readiness, build, and what its telemetry has lost.
 
-use prometheus::{IntCounter, IntGauge, Result};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Result};
 
 use super::series::Series;
+use crate::admin::ADMISSION_REFUSALS;
+use crate::proxy::Refusal;
 
 /// What is known of the gateway at one moment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +24,7 @@ pub struct ProcessMetrics {
     ready: IntGauge,
     draining: IntGauge,
     upgrade_failures: IntCounter,
+    admin_refusals: IntCounterVec,
     log_dropped: IntCounter,
     spans_dropped: IntCounter,
 }
@@ -43,7 +46,16 @@ impl ProcessMetrics {
             "Log lines and spans that were dropped because nobody took them in time.",
             &["signal"],
         )?;
+        let admin_refusals = series.counters(
+            "gateway_admin_refusals_total",
+            "Requests to the admin listener from callers that may not ask it, by the answer's code.",
+            &["reason"],
+        )?;
+        for refusal in ADMISSION_REFUSALS {
+            admin_refusals.with_label_values(&[refusal.code()]);
+        }
         Ok(Self {
+            admin_refusals,
             ready: series.gauge("gateway_ready", "What /readyz says: 1 or 0.")?,
             draining: series.gauge("gateway_draining", "Whether the gateway is stopping: 1 or 0.")?,
             upgrade_failures: series.counter(
@@ -58,6 +70,11 @@ impl ProcessMetrics {
     /// Counts a new binary that did not take over.
     pub fn count_upgrade_failure(&self) {
         self.upgrade_failures.inc();
+    }
+
+    /// Counts a request to the admin listener from somebody who may not ask it.
+    pub fn count_admin_refusal(&self, refusal: Refusal) {
+        self.admin_refusals.with_label_values(&[refusal.code()]).inc();
     }
 
     /// Counts spans that were dropped.
