@@ -23,7 +23,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "peers"))
 
-from generators import Load, wrk  # noqa: E402
+from generators import Load, Targets, wrk  # noqa: E402
 from processes import Process, free_port  # noqa: E402
 
 CONTRACT = """version = 1
@@ -72,7 +72,7 @@ class Gateway:
     microseconds: list[float] = dataclasses.field(default_factory=list)
     loads: list[Load] = dataclasses.field(default_factory=list)
 
-    def measure(self, targets: pathlib.Path, seconds: float) -> None:
+    def measure(self, targets: Targets, seconds: float) -> None:
         before = self.process.cpu_seconds()
         load = wrk(self.port, False, targets, seconds)
         # What a record or a span costs later is its request's too.
@@ -118,8 +118,9 @@ def main() -> None:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "contract.toml").write_text(CONTRACT)
         (folder / "api.toml").write_text(PROFILE)
-        targets = folder / "targets.txt"
-        targets.write_text("".join(f"/api/v1/workspaces/w{number}/files/{number}?page={number}\n" for number in range(1000)))
+        file = folder / "targets.txt"
+        file.write_text("".join(f"/api/v1/workspaces/w{number}/files/{number}?page={number}\n" for number in range(1000)))
+        targets = Targets(file)
         upstream = free_port()
         nginx = folder / "nginx.conf"
         nginx.write_text(NGINX.format(folder=folder, port=upstream, padding="x" * 80))
