@@ -65,6 +65,7 @@ bench-instructions: setup ## Count the gateway's instructions a request; fails a
 	@python3 bench/peers/instructions.py
 
 bench-telemetry: setup ## Measure what logs, metrics and traces cost; fails above 1.15 times the CPU time without them
+	@bench/peers/setup generators
 	@$(CARGO) build --locked --release --package gateway
 	@bench/telemetry.py
 

@@ -2,10 +2,11 @@
 """What logs, metrics and traces cost: CPU time a request with all of them on, and with all of them off.
 
 Both gateways run all the time; the load goes to one and then to the other, round by round, so that both see the same
-machine. A third one has a reader of its log that does not read, and a collector that is gone: it must not answer later
+machine. Requests come at a fixed rate that both can take: at saturation the slower one lets its client and its upstream
+sleep more often, and pays for waking them, which has nothing to do with telemetry (`--rate 0` measures that). A third one has a reader of its log that does not read, and a collector that is gone: it must not answer later
 than the one whose log is read. Figures of two runs are not to be compared.
 
-Needs wrk and nginx (Debian: apt-get install wrk nginx-light).
+Needs nginx, and the generators that `bench/peers/setup generators` installs.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "peers"))
 
-from generators import Load, Targets, wrk  # noqa: E402
+from generators import Load, Targets, oha, wrk  # noqa: E402
 from processes import Process, free_port  # noqa: E402
 
 CONTRACT = """version = 1
@@ -72,9 +73,9 @@ class Gateway:
     microseconds: list[float] = dataclasses.field(default_factory=list)
     loads: list[Load] = dataclasses.field(default_factory=list)
 
-    def measure(self, targets: Targets, seconds: float) -> None:
+    def measure(self, targets: Targets, seconds: float, rate: int) -> None:
         before = self.process.cpu_seconds()
-        load = wrk(self.port, False, targets, seconds)
+        load = oha(self.port, False, False, targets, seconds, rate) if rate else wrk(self.port, False, targets, seconds)
         # What a record or a span costs later is its request's too.
         time.sleep(0.2)
         spent = self.process.cpu_seconds() - before
@@ -112,6 +113,7 @@ def main() -> None:
     parser.add_argument("--gateway", type=pathlib.Path, default=HERE.parent / "target/release/gateway")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--rate", type=int, default=8000, help="requests a second; 0 for as many as can be")
     parser.add_argument("--limit", type=float, default=1.15, help="the most that all of it may cost, as a ratio")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
@@ -147,10 +149,10 @@ def main() -> None:
             wrk(gateway.port, False, targets, 1)
         for turn in range(options.rounds):
             for gateway in gateways if turn % 2 == 0 else reversed(gateways):
-                gateway.measure(targets, options.seconds)
+                gateway.measure(targets, options.seconds, options.rate)
         off, on, unread_one = gateways
         ratios = [one / other for one, other in zip(on.microseconds, off.microseconds, strict=True)]
-        print(f"load average {os.getloadavg()[0]:.1f}; {options.rounds} rounds of {options.seconds:g} s; medians (least to most)")
+        print(f"load average {os.getloadavg()[0]:.1f}; {options.rounds} rounds of {options.seconds:g} s at {options.rate or 'most'} requests/s; medians (least to most)")
         print("| Gateway | CPU time a request, µs | requests/s | p50, ms | p99, ms |\n|---|---|---|---|---|")
         for gateway in gateways:
             rates = [load.count / load.seconds for load in gateway.loads]

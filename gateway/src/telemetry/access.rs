@@ -108,9 +108,9 @@ impl Record<'_> {
         milliseconds(line, "gatewayMs", self.own);
         number(line, "attempts", self.attempts as u64);
         text(line, "protocol", self.protocol);
-        shown(line, "client", self.client);
+        address(line, "client", self.client);
         if let Some(upstream) = self.upstream {
-            shown(line, "upstream", upstream);
+            address(line, "upstream", upstream);
         }
     }
 }
@@ -140,6 +140,25 @@ fn shown(line: &mut String, name: &str, value: impl fmt::Display) {
     line.push('"');
     // Writing to a String cannot fail.
     let _ = write!(json_line::Value::new(line), "{value}");
+    line.push('"');
+}
+
+/// As it is displayed. The formatting of the standard library is a quarter of a record's cost for an IPv4 address.
+fn address(line: &mut String, name: &str, value: SocketAddr) {
+    let SocketAddr::V4(value) = value else {
+        return shown(line, name, value);
+    };
+    key(line, name);
+    line.push('"');
+    let mut buffer = itoa::Buffer::new();
+    for (place, octet) in value.ip().octets().into_iter().enumerate() {
+        if place > 0 {
+            line.push('.');
+        }
+        line.push_str(buffer.format(octet));
+    }
+    line.push(':');
+    line.push_str(buffer.format(value.port()));
     line.push('"');
 }
 

@@ -15,6 +15,9 @@ pub struct Redacted<'a>(pub &'a [u8]);
 
 impl fmt::Display for Redacted<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = plain_path(self.0) {
+            return formatter.write_str(path);
+        }
         let (path, mark) = split(self.0);
         let Some(path) = without_user(path) else {
             return formatter.write_str("…");
@@ -26,6 +29,16 @@ impl fmt::Display for Redacted<'_> {
         }
         formatter.write_str(mark)
     }
+}
+
+/// A target that is a path and nothing else, as most are: all of it may be shown. Looked at without an early end, sixteen
+/// bytes at a time.
+fn plain_path(target: &[u8]) -> Option<&str> {
+    let is_plain = target.iter().fold(true, |plain, &byte| {
+        plain & (byte > b' ') & (byte <= b'~') & !matches!(byte, b'?' | b'#' | b'%' | b';')
+    });
+    let is_path = is_plain && target.len() <= LONGEST && target.starts_with(b"/") && !target.starts_with(b"//");
+    std::str::from_utf8(target).ok().filter(|_| is_path)
 }
 
 /// The path, and what stands for the rest of the target.
