@@ -33,7 +33,7 @@ import generators
 from certificate import HOST, make_certificate
 from connections import request
 from processes import Failed
-from proxies import HERE, PEERS, TOOLS, Gateway, Running, Site
+from proxies import HERE, PEERS, REPOSITORY, TOOLS, Gateway, Running, Site
 from rules import forwarded_targets, refused_targets, table
 from upstream import Upstream
 
@@ -200,7 +200,8 @@ def compare(counted: dict[str, list[float]], baseline: dict[str, float]) -> bool
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gateway", type=pathlib.Path, default=PEERS["gateway"].binary)
+    # Not the one that was optimised with counts of a load: no two loads count the same.
+    parser.add_argument("--gateway", type=pathlib.Path, default=REPOSITORY / "target/dist/gateway")
     names = [path.name for path in PATHS]
     parser.add_argument("--work", nargs="+", choices=names, default=names, metavar="WORK", help=f"of {', '.join(names)}")
     parser.add_argument("--write", action="store_true", help="store the counts as the baseline")

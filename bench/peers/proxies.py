@@ -80,7 +80,7 @@ class Peer(abc.ABC):
 
 class Gateway(Peer):
     name, title = "gateway", "this gateway"
-    binary = REPOSITORY / "target/dist/gateway"
+    binary = REPOSITORY / "target/profiled/gateway"
     # The families' probe, as a value of TOML.
     ready = '"/readyz"'
 

@@ -58,7 +58,7 @@ def arguments() -> argparse.Namespace:
         "--gateway",
         type=pathlib.Path,
         default=PEERS["gateway"].binary,
-        help="the binary; the one of the profile `dist`, if left out",
+        help="the binary; the one that `packaging/build-profiled` makes, if left out",
     )
     add("--results", type=pathlib.Path, default=TOOLS / "results.json", help="where all samples are kept")
     add("--add", action="store_true", help="keep what the results have of other works; each row is of one run")

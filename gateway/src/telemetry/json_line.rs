@@ -143,7 +143,7 @@ impl Visit for Fields<'_> {
 /// bytes at a time, and nearly every text is plain.
 fn is_plain(text: &[u8]) -> bool {
     text.iter().fold(true, |plain, &byte| {
-        plain & (byte >= b' ') & (byte <= b'~') & (byte != b'"') & (byte != b'\\')
+        plain & (b' '..=b'~').contains(&byte) & !matches!(byte, b'"' | b'\\')
     })
 }
 

@@ -35,7 +35,7 @@ impl fmt::Display for Redacted<'_> {
 /// bytes at a time.
 fn plain_path(target: &[u8]) -> Option<&str> {
     let is_plain = target.iter().fold(true, |plain, &byte| {
-        plain & (byte > b' ') & (byte <= b'~') & !matches!(byte, b'?' | b'#' | b'%' | b';')
+        plain & (b'!'..=b'~').contains(&byte) & !matches!(byte, b'?' | b'#' | b'%' | b';')
     });
     let is_path = is_plain && target.len() <= LONGEST && target.starts_with(b"/") && !target.starts_with(b"//");
     std::str::from_utf8(target).ok().filter(|_| is_path)
