@@ -74,12 +74,13 @@ def h2load(port: int, targets: Targets, seconds: float = 0, requests: int = 0, c
     words.append(f"--requests={requests}" if requests else f"--duration={max(1, round(seconds))}")
     words += [f"--header={header}" for header in (f":authority: {HOST}", *HEADERS)]
     printed = _run([*words, f"--input-file={urls}"])
-    done = re.search(r"finished in ([\d.]+)s", printed)
+    done = re.search(r"finished in ([\d.]+)(us|ms|s)", printed)
     answers = re.search(r"(\d+) succeeded, (\d+) failed", printed)
     statuses = re.search(r"(\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", printed)
     if not (done and answers and statuses):
         raise Failed(f"h2load says nothing of its requests:\n{printed}")
-    return Load(int(answers[1]), float(done[1]), int(statuses[3]) + int(statuses[4]), int(answers[2]))
+    seconds = float(done[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1}[done[2]]
+    return Load(int(answers[1]), seconds, int(statuses[3]) + int(statuses[4]), int(answers[2]))
 
 
 def oha(port: int, tls: bool, http2: bool, targets: Targets, seconds: float, rate: int) -> Load:
